@@ -24,7 +24,7 @@ from agents.engine.interfaces.app_services import Service
 from agents.engine.runtime.policy import Registered
 from agents.engine.schema import check_annotation
 from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.tool import Tool, by_wire_name
+from agents.engine.tools.tool import Tool, by_category, by_wire_name
 
 NAMES = ("tools", "plugins", "plugin", "policies", "services")
 """The modules that are searched, in each package that has them."""
@@ -43,12 +43,12 @@ class Found:
 
     @cached_property
     def offered(self) -> tuple[Tool, ...]:
-        """What every round is offered: tools, and the policies that say so. Plugins push the other tools in their time.
+        """What every round is offered: tools, and the policies that say so, by category.
 
-        Raises what `by_wire_name` raises, for those too.
+        Plugins push the other tools in their time. Raises what `by_wire_name` raises, for those too.
         """
         known = by_wire_name([*self.tools, *(offered(each) for each in self.policies if each.offered)])
-        return tuple(tool for tool in known.values() if tool.offered)
+        return tuple(by_category(tool for tool in known.values() if tool.offered))
 
 
 @cache
@@ -130,7 +130,8 @@ def discover_tools(modules: Iterable[ModuleType]) -> list[Tool]:
     Raises RegistryError naming both modules if two tools share a name, or share the form of it that a model sees.
     """
     values = (value for module in modules for value in vars(module).values())
-    return list(by_wire_name(value for value in values if isinstance(value, Tool)).values())
+    tools = (value for value in values if isinstance(value, Tool))
+    return list(by_wire_name(sorted(tools, key=lambda tool: tool.name)).values())
 
 
 def discover_plugins(modules: Iterable[ModuleType]) -> list[type[Plugin[Any]]]:

@@ -1,8 +1,12 @@
-"""The inventory of a site, as `manage.py agents` prints it: what agents can use here, and which model answers."""
+"""The inventory of a site: what agents can use here, and which model answers.
+
+`manage.py agents` prints it, and the admin's catalogue of tools shows the tools in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from dis import get_instructions
 from types import CodeType, FunctionType
 from typing import Any
@@ -12,13 +16,52 @@ from django.conf import settings
 from django.db import Error
 
 from agents import discovery
+from agents.engine.agent.offered import OfferedPolicy, offered
+from agents.engine.ledger import JSON
 from agents.engine.root import WORKFLOW
 from agents.engine.runtime.policy import Registered
 from agents.engine.tools.plugin import Plugin
-from agents.engine.tools.tool import Tool
+from agents.engine.tools.tool import Tool, by_category, wire_name
 from agents.models import Skill
 from agents.providers.common.address import OPENAI
 from agents.skills import missing_tools
+
+
+@dataclass(frozen=True)
+class ToolEntry:
+    """A tool in the inventory, or a policy that models may call as they call tools (`is_policy`), as plain values.
+
+    gate: whether a person is asked: "no", "yes" or "by rule"; reason: why, if its author says so. plugin: the one whose
+    state it changes. offered: whether every round has it, unless `skills` withhold it: the enabled ones that name it.
+    added_by: the plugins whose code names it, for a tool that is not offered by itself. time_limit and approval_hours
+    are None where the site's settings hold.
+    """
+
+    name: str
+    wire_name: str
+    title: str
+    description: str
+    is_policy: bool
+    risk: str
+    gate: str
+    reason: str
+    four_eyes: bool
+    idempotent: bool
+    time_limit: float | None
+    approval_hours: float | None
+    category: str
+    priority: int
+    owner: str
+    plugin: str
+    offered: bool
+    added_by: list[str]
+    skills: list[str]
+    schema: dict[str, JSON]
+
+
+def catalogue() -> list[ToolEntry]:
+    """Return the tools of this site, sorted by name, with the policies that models may call."""
+    return _entries(Skill.objects.all())
 
 
 def collect() -> dict[str, Any]:
@@ -26,7 +69,8 @@ def collect() -> dict[str, Any]:
     skills = _skills()
     found = discovery.installed()
     return {
-        "tools": [_tool(tool, skills or []) for tool in found.tools],
+        "tools": [asdict(entry) for entry in _entries(skills or []) if not entry.is_policy],
+        "tools_by_category": [tool.name for tool in by_category(found.tools)],
         "policies": [_policy(policy) for policy in found.policies],
         "workflows": [_added(policy) for policy in discovery.added() if policy.name.startswith(WORKFLOW)],
         "plugins": [
@@ -72,27 +116,53 @@ def model() -> dict[str, str]:
     return {"api": settings.AGENTSITE_MODEL_API, "server": server, "normal": names[0], "high": names[1]}
 
 
-def _tool(tool: Tool, skills: list[Skill]) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "title": tool.title,
-        "risk": tool.risk.value,
-        "gate": _gate(tool),
-        "plugin": tool.plugin.name if tool.plugin else "",
-        "offered": tool.offered,
-        "skills": [skill.name for skill in skills if skill.enabled and tool.name in skill.tools],
-        "owner": tool.owner,
-    }
+def _entries(skills: Iterable[Skill]) -> list[ToolEntry]:
+    found = discovery.installed()
+    policies = (offered(policy) for policy in found.policies if policy.offered)
+    named = {plugin.name: _tools_named_in(plugin) for plugin in found.plugins}
+    enabled = [skill for skill in skills if skill.enabled]
+    tools = sorted([*found.tools, *policies], key=lambda tool: tool.name)
+    return [_entry(tool, enabled, named) for tool in tools]
+
+
+def _entry(tool: Tool, skills: Sequence[Skill], named: Mapping[str, Sequence[Tool]]) -> ToolEntry:
+    return ToolEntry(
+        name=tool.name,
+        wire_name=wire_name(tool.name),
+        title=tool.title,
+        description=tool.description,
+        is_policy=isinstance(tool, OfferedPolicy),
+        risk=tool.risk.value,
+        gate=_gate(tool),
+        reason=tool.approval if isinstance(tool.approval, str) else "",
+        four_eyes=tool.four_eyes,
+        idempotent=bool(tool.idempotent),
+        time_limit=tool.time_limit,
+        approval_hours=tool.approval_hours,
+        category=tool.category.name if tool.category else "",
+        priority=tool.priority,
+        owner=tool.owner,
+        plugin=tool.plugin.name if tool.plugin else "",
+        offered=tool.offered,
+        added_by=[] if tool.offered else [name for name, tools in named.items() if tool in tools],
+        skills=[skill.name for skill in skills if tool.name in skill.tools],
+        schema=tool.schema,
+    )
 
 
 def _offered_anyway(plugin: type[Plugin[Any]]) -> list[str]:
-    """Return the names of the tools that the plugin's own code names, though every round is offered them anyway.
+    """Return the names of the tools that the plugin's own code names, though every round is offered them anyway."""
+    return sorted({tool.name for tool in _tools_named_in(plugin) if tool.offered})
+
+
+def _tools_named_in(plugin: type[Plugin[Any]]) -> list[Tool]:
+    """Return the tools that the plugin's own code names.
 
     What a plugin pushes shows only when its time has come, so this looks at its code rather than running it.
     """
     functions = [each for each in vars(plugin).values() if isinstance(each, FunctionType)]
     named = [each.__globals__.get(name) for each in functions for name in _globals_of(each.__code__)]
-    return sorted({tool.name for tool in named if isinstance(tool, Tool) and tool.offered})
+    return [tool for tool in named if isinstance(tool, Tool)]
 
 
 def _globals_of(code: CodeType) -> Iterator[str]:

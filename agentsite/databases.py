@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from agentsite.env import ROOT
+from agentsite.env import ROOT, cores
 from agentsite.errors import CannotStart
 
 # Django 5.2 requires 3.31 (its release notes); the record's SQL uses RETURNING, which was added in 3.35.
@@ -112,3 +112,10 @@ def _options(own: dict[str, str]) -> dict[str, Any]:
     if own.get("options"):
         own["options"] = f"{WAITED_FOR} {own['options']}"
     return REACHED | {"options": WAITED_FOR} | own
+
+
+def default_drains(database: Database) -> int:
+    """Return how many processes run turns on a host by default: one for each core; on SQLite, which has one writer at a
+    time, two at most.
+    """
+    return min(cores(), 2) if database["ENGINE"].endswith("sqlite3") else cores()

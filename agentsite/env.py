@@ -65,6 +65,14 @@ class Environment:
         """Return the items of a comma-separated value, without surrounding spaces; an empty list if it is not set."""
         return [item.strip() for item in self.text(name).split(",") if item.strip()]
 
+    def some_of(self, name: str, choices: Iterable[str]) -> list[str]:
+        """Return the items of a comma-separated value, each one of `choices`; an empty list if it is not set."""
+        items, allowed = self.items(name), list(choices)
+        for item in items:
+            if item not in allowed:
+                raise CannotStart(f"{name} has {item!r}: write some of {', '.join(allowed)}, separated by commas.")
+        return items
+
     def pairs(self, name: str) -> dict[str, str]:
         """Return the pairs of a comma-separated value like `a=b, c=d`; none if it is not set."""
         pairs: dict[str, str] = {}
@@ -102,6 +110,11 @@ class Environment:
     def path(self, name: str, default: Path) -> Path:
         """Return a path. A relative one is below the folder of `manage.py`."""
         return (ROOT / Path(self.text(name, str(default))).expanduser()).resolve()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def environment() -> Environment:

@@ -1,8 +1,6 @@
-"""Preparation of the site before it starts: its port, its database and its first administrator."""
+"""Preparation of the site before it starts: its database and its first administrator."""
 
-import errno
 import secrets
-import socket
 from collections.abc import Callable
 
 from django.contrib.auth import get_user_model
@@ -15,21 +13,6 @@ from agentsite.env import environment
 from agentsite.errors import CannotStart
 
 Say = Callable[[str], object]
-
-
-def refuse_taken_port(host: str, port: int) -> None:
-    """Raise CannotStart if HOST:PORT cannot be opened."""
-    try:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the web server does
-            probe.bind((host.strip("[]"), port))
-            probe.listen()  # binding alone succeeds beside another socket that allows reuse
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise CannotStart(
-                f"Port {port} is in use: stop the program that uses it, or set PORT to a free one."
-            ) from None
-        raise CannotStart(f"{host}:{port} cannot be opened ({error.strerror}): correct HOST and PORT.") from None
 
 
 def prepare_database() -> None:

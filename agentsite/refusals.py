@@ -24,13 +24,13 @@ class Refusal:
     retry_after: int = 0  # seconds; 0: not later either
 
     def response(self, method: bytes, target: bytes) -> bytes:
-        """Return the whole answer; under /api/ and /v1/ in the shape of all their errors."""
+        """Return the whole answer; where programs ask, in the shape of all errors there."""
         kind, text = "text/plain; charset=utf-8", self.message
         if target.startswith(b"/api/"):
             error = {"code": self.code, "message": self.message}
             kind = "application/json"
             text = json.dumps({"error": error | ({"retry_after": self.retry_after} if self.retry_after else {})})
-        elif target.startswith(b"/v1/"):
+        elif target.startswith((b"/v1/", b"/context/")):
             kind, text = "application/json", error_body(self.status, self.code, self.message).decode()
         head = [
             f"HTTP/1.1 {self.status.value} {self.status.phrase}",

@@ -1,7 +1,7 @@
 """`manage.py serve`: runs the whole site from one command.
 
     serve ── demo model     only where neither OPENAI_API_KEY nor OPENAI_BASE_URL is set
-          ├─ web server     agentsite.web
+          ├─ web server     agentsite.web, AGENTSITE_WEB of them
           └─ worker         manage.py worker
 
 They are stopped in the opposite order, so that a turn that is ending can still write, and still get an answer from its
@@ -13,51 +13,57 @@ import signal
 import socket
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
 from django.db import Error, connections
 
+from agentsite.checks import log_reach
 from agentsite.env import ROOT
-from agentsite.errors import CannotStart
-from agentsite.preparation import Say, announce_administrator, prepare_database, refuse_taken_port
+from agentsite.preparation import Say, announce_administrator, prepare_database
 from agentsite.reloading import Reloader
+from agentsite.starting import TooSlow, await_child
+from agentsite.webs import listen, start_webs
 from conversations.database.sql import database_time
 from conversations.worker import hosts
 from conversations.worker.children import Child, Family
 
 WORKER_STARTS = 3  # a worker that dies so often before it is ready cannot start
-START_SECONDS = 60.0  # for a child to be ready; a cold start takes 4 to 5 s (measured on two cores)
 STOP_MARGIN_SECONDS = 20.0  # after AGENTSITE_STOP_SECONDS the worker stops its cluster, with a margin of its own
 
 
-def serve(say: Say, *, reload: bool = False) -> None:
+def serve(say: Say, *, web: int, reload: bool = False) -> None:
     """Run the site until SIGINT or SIGTERM. Calls `say` with what the person at the terminal needs to know.
 
-    `reload`: restart the web server and the worker when code changes.
+    `web`: how many web processes. `reload`: restart them and the worker when code changes.
 
     Raises CannotStart if the site cannot start. A child that dies after it was ready is started again.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: sys.exit(0))  # nothing runs yet; a migration rolls back
-    refuse_taken_port(settings.HOST, settings.PORT)
-    prepare_database()
-    announce_administrator(say)
+    log_reach()
+    with listen(settings.HOST, settings.PORT) as listener:
+        prepare_database()
+        announce_administrator(say)
+        _run(say, listener, web, reload=reload)
+
+
+def _run(say: Say, listener: socket.socket, web: int, *, reload: bool) -> None:
+    """Start everything, and keep it running until a signal to stop."""
     began = database_time()
     connections.close_all()  # no child shares a connection of this process
     family, patience = Family(), settings.AGENTSITE_STOP_SECONDS + STOP_MARGIN_SECONDS
     with family.watching():
         try:
-            own = _start_children(family, say, began)
+            own = _start_children(family, say, listener, web, began)
             family.tend(Reloader(family, own, say, patience) if reload else None)
         finally:
             if not family.stop(patience):
                 say("Not everything stopped in time. What was cut off continues at the next start.")
 
 
-def _start_children(family: Family, say: Say, began: float) -> list[Child]:
+def _start_children(family: Family, say: Say, listener: socket.socket, web: int, began: float) -> list[Child]:
     """Start everything. Returns the children that run the site's own code.
 
     `began`: when this site began to start, by the database's clock.
@@ -67,22 +73,21 @@ def _start_children(family: Family, say: Say, began: float) -> list[Child]:
     if not settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL:
         variables = variables | _start_demo(family, variables)
         say("No model is set up, so a small demo model answers. For a real one, set OPENAI_API_KEY or OPENAI_BASE_URL.")
-    web = family.add(Child("web server", [sys.executable, "-m", "agentsite.web"], ROOT, variables))
-    host = settings.HOST_HERE
-    _wait_until(family, web, lambda: _answers(host, settings.PORT))
+    webs = start_webs(family, listener, web, variables, partial(await_child, family))
     worker = family.add(Child("worker", [sys.executable, "manage.py", "worker"], ROOT, variables))
     late = ""
     try:
         patience = settings.AGENTSITE_START_SECONDS
-        _wait_until(family, worker, lambda: _runs_turns(worker, began), patience, WORKER_STARTS)
+        await_child(family, worker, lambda: _runs_turns(worker, began), patience, WORKER_STARTS)
     except TooSlow as slow:  # the pages work, and it may still come
         late = f" {slow} Messages wait until it is ready."
     finally:
         connections.close_all()
     if not family.stopping:
+        host = settings.HOST_HERE
         address = f"http://{f'[{host}]' if ':' in host else host}:{settings.PORT}/"
         say(f"Agentsite is running at {address} (Ctrl-C to stop){late}")
-    return [web, worker]
+    return [*webs, worker]
 
 
 def _start_demo(family: Family, variables: dict[str, str]) -> dict[str, str]:
@@ -91,35 +96,10 @@ def _start_demo(family: Family, variables: dict[str, str]) -> dict[str, str]:
         file = Path(folder) / "port"
         command = [sys.executable, "-m", "agents.providers.demo"]
         demo = family.add(Child("demo model", [*command, "--port", "0", "--port-file", str(file)], ROOT, variables))
-        _wait_until(family, demo, lambda: _read(file).isdigit())
+        await_child(family, demo, lambda: _read(file).isdigit())
         port = _read(file)
     demo.command = [*command, "--port", port]
     return {"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "OPENAI_API_KEY": "demo", "AGENTSITE_DEMO": "1"}
-
-
-class TooSlow(CannotStart):
-    """A child that was not ready in time, but may still come."""
-
-
-def _wait_until(
-    family: Family,
-    child: Child,
-    ready: Callable[[], bool],
-    patience_seconds: float = START_SECONDS,
-    starts: int = 1,
-) -> None:
-    """Wait until a child is ready, or the site is told to stop. Meanwhile, keep the others running.
-
-    Raises CannotStart if the child dies in each of so many `starts`, and TooSlow if it is not ready in time.
-    """
-    deadline = time.monotonic() + patience_seconds
-    while not family.stopping and not ready():
-        if not child.running and child.starts >= starts:
-            raise CannotStart(f"The {child.name} stopped while it was starting: see its output above.")
-        if time.monotonic() > deadline:
-            raise TooSlow(f"The {child.name} was not ready within {patience_seconds:g} s: see its output above.")
-        family.restart_dead()
-        family.wait(0.05)
 
 
 def _runs_turns(worker: Child, began: float) -> bool:
@@ -127,14 +107,6 @@ def _runs_turns(worker: Child, began: float) -> bool:
         return hosts.is_ready(hosts.this_host(), worker.pid, began)
     except Error:  # the database does not answer now: ask again
         return False
-
-
-def _answers(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 def _read(file: Path) -> str:

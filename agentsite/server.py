@@ -3,9 +3,13 @@
 An application that sends waits until the client has read what was sent before, and no more of a request's body is kept
 than the site accepts (agentsite.bodies). Daphne by itself buffers everything in both directions, so that one client
 could use all memory.
+
+It serves a socket that listens already, which several processes may share: whichever is free takes the next
+connection, and one that dies takes with it only those that it had.
 """
 
 import asyncio
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -13,6 +17,8 @@ from typing import Any
 
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketProtocol
+from twisted.internet import reactor
+from twisted.internet.tcp import Port
 
 from agents.passthrough.exchange import CUT
 from agentsite.bodies import (
@@ -73,19 +79,42 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]
             self.sendPreparedMessage(self.factory.prepareMessage(payload, isBinary, doNotCompress=True))
 
 
-class PatientServer(Server):  # type: ignore[misc]
-    """A server that makes applications wait for clients that do not read. `limits`: of request bodies."""
+class FairPort(Port):
+    """A listening socket from which one connection is taken at a time.
 
-    def __init__(self, *, application: Callable[..., Awaitable[None]], limits: Limits, **options: Any) -> None:
-        self._limits = limits
+    Twisted takes up to a hundred at once: with several processes, all connections of a busy moment would be those of
+    one of them, while the others have nothing to do.
+    """
+
+    numberAccepts = property(lambda self: 1, lambda self, most: None)  # noqa: N815 - Twisted's name, which it also sets
+
+
+class PatientServer(Server):  # type: ignore[misc]
+    """A server that makes applications wait for clients that do not read.
+
+    `limits`: of request bodies. `listener`: a socket that listens. `ready` is called when it takes the first ones.
+    """
+
+    def __init__(
+        self,
+        *,
+        application: Callable[..., Awaitable[None]],
+        limits: Limits,
+        listener: socket.socket,
+        ready: Callable[[], object] = lambda: None,
+        **options: Any,
+    ) -> None:
+        self._limits, self._listener, self._tell_ready = limits, listener, ready
         self._room, self._waiting_room = Room(), Room(WAITING_PERSON, WAITING_SITE)
         super().__init__(
             application=reading(application),
             websocket_max_message_size=LONGEST_MESSAGE,
             websocket_max_frame_size=LONGEST_MESSAGE,
             ready_callable=self._ready,
+            endpoints=["the listener"],  # Daphne insists on one, and would open it itself
             **options,
         )
+        self.endpoints: list[str] = []
 
     def _ready(self) -> None:
         # The factories have just been created: one with a limit for both directions, the other with none.
@@ -101,6 +130,10 @@ class PatientServer(Server):  # type: ignore[misc]
             return protocol
 
         self.http_factory.buildProtocol = limited
+        listener = self._listener
+        adopt: Any = FairPort._fromListeningDescriptor
+        adopt(reactor, listener.fileno(), listener.family, self.http_factory).startListening()
+        self._tell_ready()
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         """Start the application for a request or a WebSocket. Returns the queue of what it receives."""

@@ -7,14 +7,16 @@ from datetime import timedelta
 
 from django.templatetags.static import static
 
+from agents.engine.tools.tool import Risk
 from agentsite import logs
 from agentsite.data import prepare, secret_key
-from agentsite.databases import direct_from_url, from_url
-from agentsite.env import ROOT, environment
+from agentsite.databases import default_drains, direct_from_url, from_url
+from agentsite.env import ROOT, cores, environment
 from agentsite.errors import CannotStart
 from agentsite.hosts import from_here, is_everywhere
 
 env = environment()
+WEB_MOST = 64
 
 # --- Where data lies -----------------------------------------------------------------------------------------------
 
@@ -40,6 +42,8 @@ EVERYWHERE = is_everywhere(HOST)  # whether the web server listens on all addres
 HOST_HERE = from_here(HOST)  # where this machine itself reaches it
 _url_host = f"[{HOST_HERE}]" if ":" in HOST_HERE else HOST_HERE
 PORT = env.whole("PORT", 8000, least=1, most=65535)
+# Web processes that share the port. Half of the cores are left for the worker, and for what agents run.
+AGENTSITE_WEB = env.whole("AGENTSITE_WEB", max(1, cores() // 2), least=1, most=WEB_MOST)
 SECRET_KEY = env.text("SECRET_KEY") or secret_key(_folder.private)
 if len(SECRET_KEY) < 32:
     raise CannotStart(
@@ -176,6 +180,8 @@ LOGGING = logs.configuration(env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "
 # --- Who signs in --------------------------------------------------------------------------------------------------
 
 PASSWORD_RESET_TIMEOUT = 3600  # seconds that a link in an e-mail works
+# Calls of these risks run only if whoever approves them has entered their password within the last ten minutes.
+AGENTSITE_REAUTHENTICATE = env.some_of("AGENTSITE_REAUTHENTICATE", Risk)
 # Sign-in attempts are counted per name and address, per address, and per network. Never by the name alone: then anybody
 # could lock an administrator out from anywhere (conversations.accounts.throttle).
 AXES_HANDLER = "conversations.accounts.throttle.Attempts"
@@ -211,6 +217,14 @@ if EMAIL_HOST and not AGENTSITE_URL and (HTTPS or EVERYWHERE):
     raise CannotStart("EMAIL_HOST is set: set AGENTSITE_URL to the address that links in e-mails lead to, too.")
 AGENTSITE_URL = AGENTSITE_URL or f"http://{_url_host}:{PORT}"
 AGENTSITE_MAIL_AFTER_SECONDS = env.number("AGENTSITE_MAIL_AFTER_SECONDS", 20)  # how long a turn waits before the e-mail
+AGENTSITE_MAIL_EVERY_SECONDS = env.number("AGENTSITE_MAIL_EVERY_SECONDS", 300)  # least time between two to one person
+
+# --- Triggers ------------------------------------------------------------------------------------------------------
+
+AGENTSITE_TRIGGERS_A_PERSON = env.whole("AGENTSITE_TRIGGERS_A_PERSON", 20)
+AGENTSITE_TRIGGER_LEAST_SECONDS = env.whole("AGENTSITE_TRIGGER_LEAST_SECONDS", 300, least=1)  # between two of one
+AGENTSITE_TRIGGER_FAILURES = env.whole("AGENTSITE_TRIGGER_FAILURES", 5, least=1)  # in a row, until it is switched off
+AGENTSITE_TRIGGER_SPREAD_SECONDS = env.whole("AGENTSITE_TRIGGER_SPREAD_SECONDS", 60)  # so that not all start at once
 
 # --- The API -------------------------------------------------------------------------------------------------------
 
@@ -269,6 +283,7 @@ AGENTSITE_TOOL_SECONDS = env.number("AGENTSITE_TOOL_SECONDS", 60, least=1, most=
 AGENTSITE_PARSE_FAILURES = env.whole("AGENTSITE_PARSE_FAILURES", 3, least=1)  # unreadable answers in a row
 AGENTSITE_HISTORY_TOKENS = env.whole("AGENTSITE_HISTORY_TOKENS", 100_000, least=1000)  # sent of earlier turns
 AGENTSITE_RESULT_CHARACTERS = env.whole("AGENTSITE_RESULT_CHARACTERS", 16_000, least=500)  # sent of one tool's result
+AGENTSITE_TOOL_TOKENS = env.whole("AGENTSITE_TOOL_TOKENS", 8000, least=1000)  # of the tools that an agent is offered
 AGENTSITE_PROMPTS_AT_ONCE = env.whole("AGENTSITE_PROMPTS_AT_ONCE", 20)  # per person; 0: no limit
 AGENTSITE_TOKENS_A_DAY = env.whole("AGENTSITE_TOKENS_A_DAY", 0)  # per person; 0: no limit
 AGENTSITE_WORKSPACE_MB = env.whole("AGENTSITE_WORKSPACE_MB", 4096, least=1)  # of the folder of one conversation
@@ -279,8 +294,9 @@ AGENTSITE_APPROVAL_HOURS = env.number("AGENTSITE_APPROVAL_HOURS", 24, least=0.01
 
 # --- The worker ----------------------------------------------------------------------------------------------------
 
-AGENTSITE_WORKERS = env.whole("AGENTSITE_WORKERS", 2, least=2)  # one runs the drain; another must be free for schedules
-AGENTSITE_HOLD_PROMPTS = env.whole("AGENTSITE_HOLD_PROMPTS", 256, least=1)  # at once in one worker process
+# Processes that run turns: one for each core; on SQLite, which has one writer at a time, two at most by itself.
+AGENTSITE_DRAINS = env.whole("AGENTSITE_DRAINS", default_drains(DATABASES["default"]), least=1, most=1000)
+AGENTSITE_HOLD_PROMPTS = env.whole("AGENTSITE_HOLD_PROMPTS", 256, least=1)  # at once in one of these
 AGENTSITE_LEASE_SECONDS = env.number("AGENTSITE_LEASE_SECONDS", 30, least=0.5)  # then another worker takes over
 AGENTSITE_RENEW_SECONDS = env.number("AGENTSITE_RENEW_SECONDS", 5, least=0.05)
 AGENTSITE_SWEEP_SECONDS = env.number("AGENTSITE_SWEEP_SECONDS", 10, least=0.1)  # between searches for forgotten work
@@ -299,14 +315,16 @@ if AGENTSITE_RENEW_SECONDS * 2 > AGENTSITE_LEASE_SECONDS:
 Q_CLUSTER = {
     "name": "agentsite",
     "label": "Background tasks",
-    "workers": AGENTSITE_WORKERS,
-    # For the nightly check. A drain has no limit, and a second one ends at once. Our own sweep does the recovery.
+    "workers": AGENTSITE_DRAINS + 1,  # drains never end; one more process is free for heartbeats and schedules
+    # For the nightly check. A drain has no limit, and a second one with its number ends at once. Our own sweep does the
+    # recovery.
     "timeout": 86_400,
     "retry": 86_460,
     "max_attempts": 1,
     "ack_failures": True,
     "catch_up": False,
     # A task is only a wake-up: only a few wait in memory or are kept as history.
+    "poll": 0.5,  # seconds between looks for one: it starts a drain or is a heartbeat; messages need none
     "queue_limit": 4,
     "save_limit": 50,
     # The queue is in the database: another service could be down while the database works.

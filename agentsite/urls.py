@@ -12,6 +12,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("workflows.api.urls")),
     path("api/", include("conversations.api.urls")),
+    path("", include("conversations.context.urls")),
     path("", include("workflows.urls")),
     path("", include("conversations.urls")),
 ]

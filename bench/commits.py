@@ -68,7 +68,8 @@ def _write(prompt: int, seconds: float, started: Barrier, counts: Queue[int]) ->
 
     from agents.engine.interfaces.journal import Record
     from agents.engine.ledger import Step
-    from conversations.ledger.journal import LedgerPlace, append
+    from conversations.ledger.journal import append
+    from conversations.ledger.place import LedgerPlace
     from conversations.models import Prompt
 
     conversation = Prompt.objects.select_related("conversation").get(pk=prompt).conversation

@@ -59,15 +59,14 @@ Then compare with last year, and repeat the count in four weeks.
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures on one database."""
-    answers = {QUESTION.format(number=number): _replies(number) for number in range(options.turns + 1)}
+    answers = replies(range(options.turns + 1))
     port = str(free_port())
     with (
         support.server(answers) as base_url,
         support.site(options.database, base_url, PORT=port),
     ):
         began = time.perf_counter()
-        short = _talked(range(1))
-        long = _talked(range(1, options.turns + 1))
+        short, long = talked(questions(range(1))), talked(questions(range(1, options.turns + 1)))
         print(f"{options.database}: made in {time.perf_counter() - began:.0f} s", file=sys.stderr)
         first: list[float] = []
         again: list[float] = []
@@ -76,14 +75,24 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 origin = f"http://127.0.0.1:{port}"
                 await_answer(f"{origin}/login/")
                 cookie = _cookie()
-                _load(f"{origin}/c/{short}/", cookie)
-                found = [_load(f"{origin}/c/{long}/?turns={options.turns}", cookie) for _ in range(options.loads + 1)]
+                load(f"{origin}/c/{short}/", cookie)
+                found = [load(f"{origin}/c/{long}/?turns={options.turns}", cookie) for _ in range(options.loads + 1)]
             first.append(found[0][0])
             again += [milliseconds for milliseconds, _ in found[1:]]
         return {
             "database": options.database, "messages": 2 * options.turns, "kB": found[0][1] // 1000,
             **_spread("first", first), **_spread("again", again),
         }  # fmt: skip
+
+
+def questions(numbers: range) -> list[str]:
+    """Return what is asked in these turns."""
+    return [QUESTION.format(number=number) for number in numbers]
+
+
+def replies(numbers: range) -> dict[str, list[dict[str, Any]]]:
+    """Return the model's answers in these turns, by what is asked."""
+    return {question: _replies(number) for question, number in zip(questions(numbers), numbers, strict=True)}
 
 
 def _replies(number: int) -> list[dict[str, Any]]:
@@ -99,19 +108,20 @@ def _replies(number: int) -> list[dict[str, Any]]:
     return [{"text": "Here they are.", "calls": calls}, text]
 
 
-def _talked(numbers: range) -> int:
-    """Make a conversation of these turns. Returns its id."""
+def talked(messages: list[str]) -> int:
+    """Make a conversation with a turn for each of these messages. Returns its id."""
     from conversations.prompts.start import start_conversation, start_prompt
 
     owner = support.person()
     conversation, drain = start_conversation(owner), support.new_drain()
     working = Thread(target=lambda: asyncio.run(drain()))
-    for number in numbers:
-        start_prompt(conversation, owner, QUESTION.format(number=number))
-        if number == numbers[0]:
+    for message in messages:
+        start_prompt(conversation, owner, message)
+        if message == messages[0]:
             working.start()
         while _running(conversation):
             time.sleep(PAUSE_SECONDS)
+    drain.stopping = True
     working.join()
     return int(conversation.pk)
 
@@ -134,7 +144,7 @@ def _cookie() -> str:
     return f"sessionid={client.cookies['sessionid'].value}"
 
 
-def _load(address: str, cookie: str) -> tuple[float, int]:
+def load(address: str, cookie: str) -> tuple[float, int]:
     """Return the milliseconds to load a page, and its bytes."""
     began = time.perf_counter()
     with urllib.request.urlopen(urllib.request.Request(address, headers={"Cookie": cookie}), timeout=60) as answer:

@@ -31,6 +31,7 @@ SAMPLE = 20
 PAGES = {
     "admin list": "/admin/conversations/approval/",
     "admin start": "/admin/",
+    "inbox": "/approvals/",
     "chat": "/",
     "api": "/api/approvals/",
     "healthz": "/healthz",
@@ -77,7 +78,7 @@ def _wait_for_people(approvals: int) -> None:
     owner = support.person()
     wakeup.wake = lambda *_: None  # no worker runs yet
     first = begin_conversation(owner, "Do it.")
-    asyncio.run(support.new_drain()())
+    asyncio.run(support.drained())
     recorded = [Step(row.actor, row.type, row.content, row.path) for row in first.steps.exclude(seq=1).order_by("seq")]
     for done in range(1, approvals, AT_ONCE):
         with transaction.atomic():

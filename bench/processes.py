@@ -19,8 +19,11 @@ PATIENCE_SECONDS = 120
 
 @contextmanager
 def started(*command: str) -> Iterator[int]:
-    """Run a Python command in the background, and end it at the end of the block. Yields its process id."""
-    process = subprocess.Popen([sys.executable, *command], cwd=support.ROOT)
+    """Run a Python command in the background, and end it at the end of the block. Yields its process id.
+
+    What it says goes to standard error: the standard output is for figures.
+    """
+    process = subprocess.Popen([sys.executable, *command], cwd=support.ROOT, stdout=sys.stderr)
     try:
         yield process.pid
     finally:
@@ -78,7 +81,7 @@ class ProcessUsage:
         """Return percent of one core since the beginning, and MB now."""
         seconds, cpu = time.monotonic() - self._began, self._all_cpu()
         used = {f"{name}_cpu": 100 * (cpu[name] - self._cpu[name]) / seconds for name in self._own}
-        memory = {f"{name}_mb": sum(map(_memory, _below(pid))) for name, pid in self._own.items()}
+        memory = {f"{name}_mb": memory_mb(pid) for name, pid in self._own.items()}
         return used | memory
 
     def _all_cpu(self) -> dict[str, float]:
@@ -88,6 +91,16 @@ class ProcessUsage:
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time that a process and its descendants have used; of this process, only its own."""
     return sum(map(_cpu, _below(pid)))
+
+
+def memory_mb(pid: int) -> float:
+    """Return the memory of a process and its descendants in MB, shared pages counted once; of this process, its own."""
+    return sum(map(_memory, _below(pid)))
+
+
+def descriptors(pid: int) -> int:
+    """Return how many files and sockets a process and its descendants have open."""
+    return sum(map(_descriptors, _below(pid)))
 
 
 def _below(pid: int) -> list[int]:
@@ -123,3 +136,10 @@ def _memory(pid: int) -> float:
     except OSError:
         return 0.0
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1000
+
+
+def _descriptors(pid: int) -> int:
+    try:
+        return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    except OSError:
+        return 0

@@ -21,7 +21,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         for _ in range(options.prompts):
             start_prompt(start_conversation(owner), owner, "go")
         wall, cpu = time.perf_counter(), time.process_time()
-        asyncio.run(support.new_drain()())
+        asyncio.run(support.drained())
         cpu = time.process_time() - cpu
         ended = max(p.ended_at.timestamp() for p in Prompt.objects.filter(state=State.COMPLETED))
         begun = min(Prompt.objects.values_list("claimed_at", flat=True))

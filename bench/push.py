@@ -143,7 +143,7 @@ async def _all_ended(prompts: dict[int, int]) -> dict[int, float]:
 def _wrong(prompts: dict[int, int], came: Sequence[tuple[Client, list[tuple[float, dict[str, Any]]]]]) -> int:
     """Return how many clients on running conversations got events that differ from the ledger, or in another order."""
     from agents.engine.outputs.events import EventFold
-    from conversations.ledger.journal import read_steps
+    from conversations.ledger.reading import read_steps
 
     wrong = 0
     for prompt, conversation in prompts.items():

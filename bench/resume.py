@@ -42,7 +42,7 @@ async def _stopped_after(drain: Any, rounds: int) -> None:
 
 
 def _stop(drain: Any) -> None:
-    drain.stopping = True
+    drain.stop()
     for runner in drain.runners.values():
         runner.drain()
 

@@ -94,7 +94,7 @@ async def _measured(options: argparse.Namespace, base_url: str) -> dict[str, Any
     tools.between_rounds.append(between)
     durable.start()
     prompt = await sync_to_async(_begun)()
-    await (await sync_to_async(support.new_drain)())()
+    await support.drained()
     await loop.client.close()
     return await sync_to_async(_figures)(prompt, durable, bare, options)
 

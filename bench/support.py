@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,20 +45,18 @@ def site(database: str, base_url: str, **settings: str) -> Iterator[None]:
 
     Once per process: settings cannot be changed afterwards.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        name = f"bench_{os.getpid()}"
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if database == "postgres":
-            _psql(f"CREATE DATABASE {name}")
-            settings["DATABASE_URL"] = f"{POSTGRES}/{name}"
-        os.environ.update(
-            DJANGO_SETTINGS_MODULE="agentsite.settings",
-            AGENTSITE_DATA=folder,
-            AGENTSITE_APPS="bench",
-            OPENAI_BASE_URL=base_url,
-            OPENAI_API_KEY="bench",
-            LOG_LEVEL="WARNING",
-            **settings,
-        )
+            settings["DATABASE_URL"] = stack.enter_context(postgres())
+        own = {
+            "DJANGO_SETTINGS_MODULE": "agentsite.settings",
+            "AGENTSITE_DATA": folder,
+            "AGENTSITE_APPS": "bench",
+            "OPENAI_BASE_URL": base_url,
+            "OPENAI_API_KEY": "bench",
+            "LOG_LEVEL": "WARNING",
+        }
+        os.environ.update(own | settings)
         import django
 
         django.setup()
@@ -70,8 +68,17 @@ def site(database: str, base_url: str, **settings: str) -> Iterator[None]:
             yield
         finally:
             connections.close_all()
-            if database == "postgres":
-                _psql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A fresh PostgreSQL database until the end of the block, at most one for each process. Yields its address."""
+    name = f"bench_{os.getpid()}"
+    _psql(f"CREATE DATABASE {name}")
+    try:
+        yield f"{POSTGRES}/{name}"
+    finally:
+        _psql(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def _psql(statement: str) -> None:
@@ -104,7 +111,7 @@ def in_own_process(module: str, database: str, arguments: Sequence[str]) -> Any:
     """Run `python -m module --database X --json ...` and return what it prints as JSON."""
     command = [sys.executable, "-m", module, "--database", database, "--json", *arguments]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])  # above it stands what its processes said
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -123,13 +130,19 @@ def person(name: str = "bench") -> Any:
 
 
 def new_drain() -> Any:
-    """Return the drain of a new host, as a worker process would start it."""
+    """Return the one drain of a new host, as a worker process would start it."""
     from django.conf import settings
 
-    from conversations.worker import hosts
-    from conversations.worker.drain import DrainLoop
+    from tests.idle import new_drain
 
-    drain = DrainLoop("bench")
-    if not hosts.take_drain(drain.host, drain.token, settings.AGENTSITE_LEASE_SECONDS):
-        raise SystemExit("Another drain is running on this database.")
-    return drain
+    settings.AGENTSITE_DRAINS = 1  # else half of all turns would wait for the other
+    return new_drain("bench")
+
+
+async def drained() -> int:
+    """Run a drain until there is nothing to do; return how many turns it ran."""
+    from asgiref.sync import sync_to_async
+
+    from tests.idle import until_idle
+
+    return await until_idle(await sync_to_async(new_drain)())

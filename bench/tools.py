@@ -1,7 +1,8 @@
-"""The echo tool of the benchmarks, discovered like the `tools.py` of any installed app."""
+"""The tools of the benchmarks, discovered like the `tools.py` of any installed app."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 
 from pydantic import BaseModel
@@ -10,7 +11,7 @@ from agents import Risk, ToolCall, tool
 
 
 class Echo(BaseModel):
-    """The input of `bench.echo`."""
+    """The input of the tools."""
 
     text: str
 
@@ -28,3 +29,9 @@ async def echo(call: ToolCall[Echo]) -> str:
     """Say it again."""
     await between_rounds[-1]()
     return call.input.text
+
+
+@tool("bench.ask", risk=Risk.DESTRUCTIVE)
+async def ask(call: ToolCall[Echo]) -> float:
+    """Say when this call started, by the machine's monotonic clock."""
+    return time.monotonic()

@@ -5,10 +5,15 @@ from django.urls import path
 
 from conversations.files import download
 from conversations.pages import inspector, manage, theme
+from conversations.pages.account import grants
 from conversations.pages.account import views as accounts
-from conversations.pages.approvals import card, sheet
-from conversations.pages.chat import source
+from conversations.pages.approvals import card, changes, sheet
+from conversations.pages.approvals import views as approvals
+from conversations.pages.chat import diagrams, source
 from conversations.pages.chat import views as chat
+from conversations.pages.files import views as files
+from conversations.pages.printing.views import print_view
+from conversations.triggers.pages import views as triggers
 from conversations.worker.health import healthz
 
 urlpatterns = [
@@ -21,25 +26,47 @@ urlpatterns = [
     path("prompts/<int:pk>/", inspector.inspector, name="inspector"),
     path("prompts/<int:pk>/message/", source.message, name="message"),
     path("prompts/<int:pk>/texts/<int:position>/", source.answer, name="text"),
+    path("prompts/<int:pk>/diagrams/<str:digest>.svg", diagrams.of_prompt, name="diagram"),
     path("prompts/<int:pk>/cancel/", chat.stop, name="stop"),
     path("prompts/<int:pk>/continue/", chat.continue_turn, name="continue"),
     path("prompts/<int:pk>/again/", chat.repeat_turn, name="again"),
     path("c/<int:pk>/rename/", chat.rename_conversation, name="rename"),
+    path("c/<int:pk>/system-prompt/", manage.choose_view, name="choose-system-prompt"),
     path("c/<int:pk>/archive/", manage.archive_view, name="archive"),
     path("c/<int:pk>/put-back/", manage.unarchive_view, name="put-back"),
     path("c/<int:pk>/delete/", manage.delete, name="delete"),
     path("c/<int:pk>/export/", manage.export, name="export"),
+    path("c/<int:pk>/print/", print_view, name="print"),
     path("c/<int:pk>/usage/", manage.usage, name="usage"),
     path("c/<int:pk>/decide/", sheet.sheet, name="sheet"),
+    path("approvals/", approvals.inbox, name="approvals"),
+    path("approvals/together/", approvals.together, name="approvals-together"),
+    path("approvals/<int:pk>/", approvals.approval, name="approval"),
     path("approvals/<int:pk>/decide/", card.decide, name="decide"),
     path("approvals/<int:pk>/card/", card.card, name="card"),
+    path("approvals/<int:pk>/words/", card.grant_words, name="grant-words"),
+    path("approvals/<int:pk>/changes/", changes.changes, name="changes"),
+    path("c/<int:pk>/images/<path:name>", files.own_image, name="own-image"),
     path("files/<int:pk>/", download.download, name="download"),
+    path("files/<int:pk>/view/", files.view, name="view-file"),
+    path("files/<int:pk>/frame/", files.frame, name="file-frame"),
+    path("files/<int:pk>/image/", files.image, name="file-image"),
+    path("files/<int:pk>/diagrams/<str:digest>.svg", diagrams.of_file, name="file-diagram"),
+    path("triggers/", triggers.triggers, name="triggers"),
+    path("triggers/<int:pk>/", triggers.trigger, name="trigger"),
+    *(
+        path(f"triggers/<int:pk>/{what}/", triggers.do, {"what": what}, name=f"{what}-trigger")
+        for what in ("run", "pause", "resume", "delete")
+    ),
     path("theme/", theme.choose, name="theme"),
     path("login/", accounts.SignIn.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("account/", accounts.account, name="account"),
+    path("account/notifications/", accounts.choose_notifications, name="choose-notifications"),
     path("account/keys/", accounts.create_key, name="make-key"),
     path("account/keys/<int:pk>/revoke/", accounts.revoke_key, name="revoke-key"),
+    path("account/grants/", grants.grants, name="grants"),
+    path("account/grants/<int:pk>/revoke/", grants.revoke_grant, name="revoke-grant"),
     path("account/sign-out-everywhere/", accounts.sign_out_everywhere, name="sign-out-everywhere"),
     path("account/password/", accounts.ChangeOwnPassword.as_view(), name="password_change"),
     path("password/", accounts.RequestPasswordReset.as_view(), name="password_reset"),

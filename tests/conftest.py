@@ -1,5 +1,6 @@
 """Which tests run: by default what needs no service; with `--services` all, and a missing service is a failure."""
 
+import gc
 import os
 import shutil
 from collections import Counter
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure() -> None:
     """Passwords are hashed as ever, only less often: people are made in almost every test."""
+    os.environ.pop("PYTEST_ADDOPTS", None)  # they are of this run, not of those that tests start
     set_budget()
     settings.PASSWORD_HASHERS = ["tests.hashing.Quick"]
 
@@ -41,6 +43,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = Counter(_needs(item)[0] for item in left_out)
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests are no garbage: else each full collection looks at all of them, for a quarter of a second."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

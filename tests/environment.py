@@ -26,4 +26,5 @@ for _name in (
 ):
     os.environ.pop(_name, None)
 os.environ["AGENTSITE_DATA"] = _folder
+os.environ["AGENTSITE_DRAINS"] = "1"  # tests of several set how many
 os.environ["AGENTSITE_ENV_FILE"] = os.devnull

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agents.engine import paths
+from agents.engine.actors import Actor, Kind
 from agents.engine.decisions import Decision
 from agents.engine.ledger import JSON, Step, action_error, text
 from agents.engine.view import View, opens_gate
@@ -45,6 +47,22 @@ def close_calls(view: View, code: str, message: str) -> list[Step]:
     return steps
 
 
+def given_back(view: View, steps: Iterable[Step]) -> tuple[str, ...]:
+    """Return the grants that decided calls which, by these steps, end without having begun, once for each call.
+
+    A call that only reads records no start: whether it began is not known, so its use stays used.
+    """
+    found = list[str]()
+    for step in steps:
+        gate, decided = view.call(paths.gate(step.path)), view.result(paths.gate(step.path))
+        if step.type != "action_result" or not step.failed or not gate or not decided:
+            continue
+        starts = gate.payload["payload"].get("risk") != "read"
+        if starts and Actor.parse(decided.actor).kind == Kind.GRANT and not view.at(step.path, "action_start"):
+            found.append(decided.actor)
+    return tuple(found)
+
+
 def cancelled_gate(path: str) -> Step:
     """Return the decision that closes the gate at this path, because its call will not run."""
     return Step("system", "action_result", {"decision": Decision.CANCELLED.value, "via": "system"}, path=path)
@@ -59,18 +77,6 @@ def turn_result(view: View, state: str, stop_reason: str) -> Step:
     """Return the result of the root call, which ends the turn."""
     said = {"state": state, "stop_reason": stop_reason, "usage": turn_usage(view.steps)}
     return Step("runtime", "action_result", said, path="")
-
-
-def is_round(step: Step) -> bool:
-    """Whether a round of the turn begins here: a question to the model, by its agent, an agent within it or a program.
-
-    However often a question is tried, it is one. Those of the turn's own agent count from their call on.
-    """
-    said, own = step.payload, "/" not in step.path
-    if step.type == "action_call":
-        return own and said.get("policy") == "model" and "round" in said.get("payload", ())
-    asked = step.type == "action_start" and "tier" in said and said.get("attempt") == 1
-    return asked and not (own and "snapshot" in said)
 
 
 NOT_PERMITTED = "not_permitted"
@@ -115,6 +121,12 @@ def answer_price(answer: Step) -> int | None:
     """Return what a model's answer cost, in billionths of a US dollar; None if that is unknown."""
     price = answer.payload.get("cost_nano_usd")
     return price if isinstance(price, int) else None
+
+
+def tokens_of(step: Step) -> int:
+    """Return the tokens of a model's answer, as quotas count them; 0 if the step is not an answer."""
+    used = answer_usage(step)
+    return used["input_tokens"] + used["output_tokens"] if used else 0
 
 
 def answer_usage(step: Step) -> dict[str, int] | None:

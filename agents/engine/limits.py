@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BYTES_A_TOKEN = 4
+"""A rough estimate for English text in JSON; it errs on the side of sending less."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -15,6 +18,7 @@ class Limits:
     model of tier `fallback` to ask when the turn's own does not answer. tool_seconds: the limit of a call whose tool
     declares none. approval_hours: how long a gate stays open. result_characters: how much of one result the model sees.
     history_tokens: the budget for earlier prompts, at 4 bytes a token; the last prompt is always included.
+    tool_tokens: likewise the budget for the tools that a round is offered, which the plugin `tools` keeps to.
     """
 
     rounds: int = 10
@@ -27,3 +31,4 @@ class Limits:
     approval_hours: float = 24.0
     result_characters: int = 16_000
     history_tokens: int = 100_000
+    tool_tokens: int = 8_000

@@ -13,8 +13,10 @@ AGENT = "agent"
 def site_of(call: Step) -> dict[str, JSON]:
     """Return what the site says of the turn that this call begins; nothing for a run without a site.
 
-    `tier`, `system` (its system text), `files` (attached), `continues` and `repeats` (another turn), and for a policy
-    whose payload has no text the `summary`: what was asked, in words.
+    `tier`, `system` (the `id` and `version` of the site's system prompt, and its `text`), `files` (attached), `quotes`
+    and `form` (of a client, see `conversations.context`), `continues` and `repeats` (another turn), `trigger` (its
+    number, if one started the turn) and the `reminder` that it gives an agent, and for a policy whose payload has no
+    text the `summary`: what was asked, in words.
     """
     said: dict[str, JSON] = call.payload
     beside: dict[str, JSON] = said["payload"] if said["policy"] == AGENT else said.get("site", {})
@@ -33,3 +35,9 @@ def words_of(call: Step) -> str | None:
     if site is not payload and not (isinstance(words, str) and words.strip()):
         words = site.get("summary")
     return words if isinstance(words, str) else None
+
+
+def system_of(call: Step) -> dict[str, JSON] | None:
+    """Return the site's system prompt in the turn that this call begins; None if its agent has its own."""
+    system = site_of(call).get("system")
+    return system if isinstance(system, dict) else None

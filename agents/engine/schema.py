@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from functools import cache
 from itertools import islice
 from typing import Any, LiteralString, Never, NoReturn, TypeVar, get_origin
@@ -141,12 +142,24 @@ def _plain_numbers(value: JSON) -> JSON:
     return value
 
 
-_Checker = extend(Draft202012Validator, {"uniqueItems": _unique_items})
+def _multiple_of(checker: Any, step: float, number: JSON, schema: JSON) -> Iterator[Invalid]:
+    """Check `multipleOf`, also of a number that is too large for a float. jsonschema raises OverflowError for it."""
+    try:
+        yield from Draft202012Validator.VALIDATORS["multipleOf"](checker, step, number, schema) or ()
+    except OverflowError:
+        if Fraction(number) % Fraction(str(step)):  # as it is written: 0.1 is a tenth
+            yield Invalid(f"{number!r} is not a multiple of {step!r}")
 
 
-def schema_problems(schema: dict[str, JSON], payload: dict[str, Any]) -> list[tuple[str, str]]:
+SchemaChecker = extend(Draft202012Validator, {"uniqueItems": _unique_items, "multipleOf": _multiple_of})
+"""The checker of values under a JSON Schema."""
+
+
+def schema_problems(
+    schema: dict[str, JSON], payload: dict[str, Any], checker: Any = SchemaChecker
+) -> list[tuple[str, str]]:
     """Return the first problems with `payload` under this JSON Schema (draft 2020-12), as `problems` does."""
-    checked = _Checker(schema, registry=NOTHING_OUTSIDE)
+    checked = checker(schema, registry=NOTHING_OUTSIDE)
     try:
         first = islice(checked.iter_errors(payload), PROBLEMS_MOST)
         found = [_complaint(error) for error in first]
@@ -173,18 +186,28 @@ def _complaint(error: Invalid) -> tuple[str, str]:
 
 
 def check_schema(schema: dict[str, JSON]) -> None:
-    """Raise TypeError or ValueError unless this is a JSON Schema of draft 2020-12 that refers to nothing outside."""
+    """Raise TypeError or ValueError unless this is a JSON Schema of draft 2020-12 that refers to nothing outside.
+
+    What it refers to must be a schema, too: references may lead to where anything can stand, such as an example.
+    """
     copy_json(schema, "the schema")
     try:
         Draft202012Validator.check_schema(schema)
         resolver = NOTHING_OUTSIDE.resolver_with_root(DRAFT202012.create_resource(schema))
     except SchemaError as error:
         raise ValueError(f"it is not a JSON Schema: {error.message}") from error
-    for reference in _references(schema):
+    checked = {id(schema)}
+    for reference in dict.fromkeys(_references(schema)):
         try:
-            resolver.lookup(reference)
-        except Unresolvable as error:
+            part = resolver.lookup(reference).contents
+        except (Unresolvable, TypeError, ValueError) as error:  # the latter for a path through what is no object
             raise ValueError(f"the schema refers to {reference!r}, which it does not hold") from error
+        try:
+            if id(part) not in checked:
+                Draft202012Validator.check_schema(part)
+        except SchemaError as error:
+            raise ValueError(f"the schema refers to {reference!r}, which is not a JSON Schema") from error
+        checked.add(id(part))
 
 
 def _references(schema: JSON) -> Iterator[str]:

@@ -179,7 +179,7 @@ OF_ENGINE: Mapping[str, frozenset[str]] = {
 in a time or a digest, and is not hidden there: nobody else's words get there."""
 ASKED_OF_ENGINE: Mapping[str, frozenset[str]] = {
     "human": frozenset(
-        {"ask", "tool", "title", "preview", "risk", "digest", "schema", "who", "edited_by", "expires_at"}
+        {"ask", "tool", "title", "preview", "undoable", "risk", "digest", "schema", "who", "edited_by", "expires_at"}
     ),
     "model": frozenset({"round", "ledger", "tier"}),
     "sleep": frozenset({"until"}),

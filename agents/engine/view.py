@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -41,6 +41,19 @@ def until(call: Step) -> datetime:
     return datetime.fromisoformat(call.payload["payload"]["until"])
 
 
+def is_round(step: Step) -> bool:
+    """Whether a round of the turn begins here: a question to the model, by its agent, an agent within it or a program.
+
+    However often a question is tried, it is one. Those of the turn's own agent count from their call on.
+    """
+    said, own = step.payload, "/" not in step.path
+    if step.type == "action_call":
+        told = said.get("payload")
+        return own and said.get("policy") == "model" and isinstance(told, dict) and "round" in told
+    asked = step.type == "action_start" and "tier" in said and said.get("attempt") == 1
+    return asked and not (own and "snapshot" in said)
+
+
 class View:
     """The steps of one turn, indexed by path. `states` is each plugin's state before the turn's first step."""
 
@@ -53,6 +66,9 @@ class View:
         self._results: dict[str, Step] = {}
         self._by_id: dict[int, Step] = {}
         self._states: list[Step] = []
+        self._rounds: Counter[str] = Counter()
+        self.rounds = 0
+        """How many rounds of the turn have begun, of all its agents and programs."""
         for step in steps:
             self.add(step)
 
@@ -69,6 +85,13 @@ class View:
             self._results[step.path] = step
         elif step.type == "state":
             self._states.append(step)
+        if is_round(step):
+            self.rounds += 1
+            self._rounds[step.path] += 1
+
+    def rounds_but(self, path: str) -> int:
+        """Return how many rounds have begun, without the one at `path`."""
+        return self.rounds - self._rounds[path]
 
     def call(self, path: str) -> Step | None:
         """Return the call at `path`, or None if it was not made."""

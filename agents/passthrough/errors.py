@@ -41,7 +41,13 @@ class Refused(Exception):
         return headers
 
 
+def error_type(status: int) -> str:
+    """Return the `type` of an error with this status."""
+    return SHAPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+
+
 def error_body(status: int, code: str, message: str, param: str | None = None) -> bytes:
     """Return the JSON of an error."""
-    kind = SHAPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return json.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}}).encode()
+    return json.dumps(
+        {"error": {"message": message, "type": error_type(status), "param": param, "code": code}}
+    ).encode()

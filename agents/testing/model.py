@@ -8,7 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.messages import (
+    AssistantMessage,
+    CallRequest,
+    Message,
+    ResultMessage,
+    SiteMessage,
+    UserMessage,
+)
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRequest
 from agents.engine.ledger import JSON
 from agents.engine.schema import plain_json
@@ -19,7 +26,7 @@ Script: TypeAlias = Sequence[object] | Callable[["Question"], object]
 `asks`), or a list of texts and calls.
 """
 
-_KINDS: tuple[type[Message], ...] = (UserMessage, AssistantMessage, ResultMessage)
+_KINDS: tuple[type[Message], ...] = (UserMessage, SiteMessage, AssistantMessage, ResultMessage)
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class ScriptedModel:
     script: Script
     asked: list[Question] = field(default_factory=list)
     needs_user: bool = False
+    encoding: str = "scripted"
     _answers: dict[str, Answer] = field(default_factory=dict, repr=False)
 
     def encode(self, messages: Sequence[Message]) -> bytes:

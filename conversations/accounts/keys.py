@@ -54,9 +54,9 @@ def make_key(
 ) -> tuple[ApiKey, str]:
     """Create a key; return it and its text, which cannot be shown again. With `days` None, it never expires.
 
-    `chat`, `decide` and `workflows` include `read`; `passthrough` does not. The rest is for keys with `passthrough`:
-    the models that it may use under /v1, by the names that programs write (none: all), and its own limits there
-    (None: none).
+    `chat`, `decide` and `workflows` include `read`; `context` and `passthrough` do not. The rest is for keys with
+    `passthrough`: the models that it may use under /v1, by the names that programs write (none: all), and its own
+    limits there (None: none).
 
     Raises BadKey for an empty name, no scope or an unknown one, for days, models or limits that make no sense, and if
     the person already has KEYS_MOST keys or was deactivated.
@@ -102,7 +102,7 @@ def _with_read(scopes: Iterable[str]) -> set[str]:
         raise BadKey("scopes", f"There is no scope {min(unknown)!r}. The scopes are: {', '.join(Scope.values)}.")
     if not wanted:
         raise BadKey("scopes", "Choose what the key may do.")
-    return wanted if wanted == {Scope.PASSTHROUGH} else wanted | {Scope.READ.value}
+    return wanted if wanted <= {Scope.CONTEXT, Scope.PASSTHROUGH} else wanted | {Scope.READ.value}
 
 
 def _clean_models(names: Iterable[str]) -> list[str]:

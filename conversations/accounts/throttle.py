@@ -32,6 +32,7 @@ from axes.helpers import get_client_username
 from axes.models import AccessAttempt
 from axes.signals import user_locked_out
 from django.conf import settings
+from django.contrib.auth import authenticate
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
@@ -298,6 +299,23 @@ def tries_left(request: HttpRequest, username: str) -> int:
     return handler.tries_left(request, {"username": username})
 
 
+def password_problem(request: HttpRequest, password: str) -> str:
+    """Return why this is not accepted as the password of the signed-in user, for a sentence; "" if it is.
+
+    A wrong one is a failed sign-in. Whoever is locked out keeps the page, with what they typed there.
+    """
+    name = request.user.get_username()
+    if authenticate(request, username=name, password=password) is not None:
+        return ""
+    if not getattr(request, "axes_locked_out", False):
+        left = tries_left(request, name)
+        return f"this is not your password. {left} attempt{'' if left == 1 else 's'} left."
+    request.axes_locked_out = False  # type: ignore[attr-defined]  # else the middleware answers with a page of its own
+    minutes, _ = _locked_for(request, {"username": name})
+    again = f"in {minutes} minute{'' if minutes == 1 else 's'}" if minutes else "in a moment"
+    return f"too many passwords were tried. Try again {again}."
+
+
 def forget_failures(username: str) -> None:
     """Let this user sign in from anywhere again, because they proved who they are in another way."""
     AccessAttempt.objects.filter(_ended(), username=username).delete()
@@ -305,10 +323,15 @@ def forget_failures(username: str) -> None:
 
 def locked(request: HttpRequest, _response: HttpResponse | None, credentials: dict[str, Any] | None) -> HttpResponse:
     """Return the page that says when to try again (429), in place of the view's response."""
-    handler: Attempts = AxesProxyHandler.get_implementation()
-    until = handler.locked_until(request, credentials)
-    seconds = max(AGAIN_SECONDS, math.ceil((until - timezone.now()).total_seconds())) if until else AGAIN_SECONDS
-    minutes = math.ceil(seconds / 60) if until else 0
+    minutes, seconds = _locked_for(request, credentials)
     page = render(request, "registration/locked.html", {"minutes": minutes}, status=429)
     page.headers["Retry-After"] = str(seconds)
     return page
+
+
+def _locked_for(request: HttpRequest, credentials: dict[str, Any] | None) -> tuple[int, int]:
+    """Return in how many minutes, and seconds, to try again; in 0 minutes if only too many are under way."""
+    handler: Attempts = AxesProxyHandler.get_implementation()
+    until = handler.locked_until(request, credentials)
+    seconds = max(AGAIN_SECONDS, math.ceil((until - timezone.now()).total_seconds())) if until else AGAIN_SECONDS
+    return (math.ceil(seconds / 60) if until else 0), seconds

@@ -3,9 +3,33 @@
 from django.contrib import admin
 from django_q.models import Failure, OrmQ, Schedule, Success
 
-from conversations.admin import approvals, completing, keys, killswitch, people, prompting, record
+from conversations.admin import (
+    approvals,
+    completing,
+    grants,
+    keys,
+    killswitch,
+    people,
+    prompting,
+    record,
+    system_prompts,
+    tools,
+    triggers,
+)
 
-__all__ = ["approvals", "completing", "keys", "killswitch", "people", "prompting", "record"]
+__all__ = [
+    "approvals",
+    "completing",
+    "grants",
+    "keys",
+    "killswitch",
+    "people",
+    "prompting",
+    "record",
+    "system_prompts",
+    "tools",
+    "triggers",
+]
 
 admin.site.autocomplete_view = completing.complete  # type: ignore[method-assign]
 

@@ -20,10 +20,13 @@ from django.utils.safestring import SafeString
 from conversations.accounts.names import display_name
 from conversations.admin.base import one_piece
 from conversations.admin.deciding import DecidingPages, address_of
+from conversations.admin.figures import FiguresPage
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.approvals.permissions import shown_to
-from conversations.display.faithful import command_lines, first_line, inert, visible
-from conversations.display.gate import Card, cards
+from conversations.display.cards import cards
+from conversations.display.faithful import first_line, inert, visible
+from conversations.display.gate import Card
+from conversations.display.rendering.faithful_code import command_lines
 from conversations.display.risk import RISKS_TO_FILTER
 from conversations.display.when import span
 from conversations.models import Approval, GateState
@@ -78,7 +81,7 @@ def _state(asked: str | None) -> str:
 
 
 @admin.register(Approval)
-class ApprovalAdmin(DecidingPages):
+class ApprovalAdmin(DecidingPages, FiguresPage):
     """Approvals: what waits for a person, and what was decided."""
 
     list_display = ("what", "why", "asks", "whose", "waits", "state")

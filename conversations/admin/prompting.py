@@ -1,4 +1,4 @@
-"""What agents are told: editing system prompts and skills, and what people are suggested to ask."""
+"""What agents are told besides system prompts: editing skills, and what people are suggested to ask."""
 
 from __future__ import annotations
 
@@ -6,57 +6,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin
-from django.db import transaction
-from django.http import HttpRequest
-from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
+from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextareaWidget
 
 from agents import discovery
-from agents.models import Skill, Suggestion, SystemPrompt
+from agents.models import Skill, Suggestion
 from agents.plugins.skills.plugin import OWN_TOOLS
 from agents.skills import FILE_MOST, missing_tools
 from conversations.admin.base import ListPages
 
 if TYPE_CHECKING:  # as in base.py
-    PromptForm = forms.ModelForm[SystemPrompt]
     SkillRow = forms.ModelForm[Skill]
 else:
-    PromptForm = SkillRow = forms.ModelForm
-
-
-class SystemPromptForm(PromptForm):
-    """The form of a system prompt. `default` is its own field: choosing another default replaces the old one."""
-
-    default = forms.BooleanField(
-        required=False,
-        widget=UnfoldBooleanWidget,
-        help_text="Use this for conversations without a system prompt of their own. Replaces the current default.",
-    )
-
-    class Meta:
-        model = SystemPrompt
-        fields = ("name", "text", "default")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["default"].initial = self.instance.is_default
-
-
-@admin.register(SystemPrompt)
-class SystemPromptAdmin(ListPages):
-    """System prompts. A change takes effect with the next turn."""
-
-    form = SystemPromptForm
-    fields = ("name", "text", "default")
-    list_display = ("name", "is_default")
-    search_fields = ("name", "text")
-
-    def save_model(self, request: HttpRequest, obj: SystemPrompt, form: SystemPromptForm, change: bool) -> None:
-        """Save it. There is at most one default."""
-        obj.is_default = form.cleaned_data["default"]
-        with transaction.atomic():
-            if obj.is_default:
-                SystemPrompt.objects.exclude(pk=obj.pk).update(is_default=False)
-            super().save_model(request, obj, form, change)
+    SkillRow = forms.ModelForm
 
 
 class SkillForm(SkillRow):

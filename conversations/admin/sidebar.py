@@ -10,8 +10,8 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
 from django.urls import reverse
 
-from conversations.approvals.permissions import shown_to
-from conversations.models import Output
+from conversations.admin.figures import may_see_figures
+from conversations.approvals.permissions import count_waiting
 from conversations.prompts.killswitch import active_switch
 
 BADGE_MOST = 99
@@ -29,9 +29,12 @@ RECORD = (
 SETTINGS = (
     ("System prompts", "edit_note", "agents", "systemprompt"),
     ("Skills", "school", "agents", "skill"),
+    ("Tools", "build", "conversations", "tooluse"),
     ("Suggestions", "lightbulb", "agents", "suggestion"),
     ("Workflows", "account_tree", "workflows", "workflowsetting"),
     ("API keys", "key", "conversations", "apikey"),
+    ("Grants", "approval_delegation", "conversations", "grant"),
+    ("Triggers", "alarm", "conversations", "trigger"),
 )
 PEOPLE = (("Users", "person", "auth", "user"), ("Groups", "group", "auth", "group"))
 SWITCH = (("Kill switch", "emergency_home", "conversations", "killswitch"),)
@@ -42,11 +45,14 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     approvals = _link("Approvals", "verified_user", "conversations", "approval")
     if waits := waiting(request.user):
         approvals |= {"badge": waits, "badge_variant": "warning"}
+    figures = reverse("admin:conversations_approval_figures")
+    approvals["active"] = lambda request: request.path.startswith(approvals["link"]) and request.path != figures
+    seen = [{"title": "Figures", "icon": "bar_chart", "link": figures}] if may_see_figures(request) else []
     start = {"title": "Start", "icon": "home", "link": reverse("admin:index")}
     # Never the current page, though every address of the admin begins with that of the link.
     chat = {"title": "Back to the chat", "icon": "arrow_back", "link": reverse("home"), "active": lambda request: False}
     return [
-        {"items": [start, approvals, *_visible(SWITCH, request), chat]},
+        {"items": [start, approvals, *seen, *_visible(SWITCH, request), chat]},
         {"title": "The record", "separator": True, "items": _visible(RECORD, request)},
         {"title": "Settings", "separator": True, "items": _visible(SETTINGS, request)},
         {"title": "People", "separator": True, "items": _visible(PEOPLE, request)},
@@ -54,8 +60,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def waiting(staff: User | AnonymousUser) -> str:
-    """Return how many pending approvals this person may see, for a badge: at most "99+", "" for none."""
-    count = shown_to(staff, Output.objects.pending())[: BADGE_MOST + 1].count()
+    """Return how many approvals wait for this person, counted as on the site's pages: at most "99+", "" for none."""
+    count = count_waiting(staff)
     return f"{BADGE_MOST}+" if count > BADGE_MOST else str(count or "")
 
 

@@ -17,9 +17,11 @@ from conversations.api.paging import number, paginate
 from conversations.api.views import ApiView
 from conversations.approvals.decisions import decide
 from conversations.approvals.many import DecisionOutcome, WantedDecision, decide_many
-from conversations.approvals.permissions import shown_to
+from conversations.approvals.permissions import shown_to, told_to
+from conversations.display.shapes.grants import Grant
 from conversations.display.shapes.outputs import Approval
 from conversations.models import GateState, Output, Scope
+from conversations.models import Grant as GrantRow
 
 
 class Approvals(ApiView):
@@ -56,11 +58,19 @@ class ApproveOne(ApiView):
 
     scopes = (Scope.DECIDE,)
 
-    @operation("Approve a call", Approval, request=Approve)
+    @operation("Approve a call", shapes.Approved, request=Approve)
     def post(self, request: Request, pk: int) -> Response:
-        """Approve a call, as it was shown or with your own input. 409 with its current state if it changed."""
-        body = read(request, Approve)
-        return _decide(request, pk, decisions.Decision.APPROVE, body.digest, reason=body.note, input=body.input)
+        """Approve a call, as it was shown or with your own input. 409 with its current state if it changed.
+
+        `remember` also gives a grant: calls like this one, in your own conversations, then run without asking you.
+        """
+        body, told = read(request, Approve), told_to(request.user).get(pk=pk)
+        given = body.remember.remember() if body.remember else None
+        said: dict[str, Any] = {"digest": body.digest or "", "reason": body.note, "input": body.input}
+        output = decide(told.pk, request.user, decisions.Decision.APPROVE, via="api", remember=given, **said)
+        given_with = GrantRow.objects.filter(user=request.user, prompt=output.prompt_id, path=output.path)
+        grant = given_with.first() if body.remember else None
+        return Response(shapes.Approved.read(Approval.of(output), grant=Grant.of(grant) if grant else None))
 
 
 class RejectOne(ApiView):
@@ -101,20 +111,15 @@ class DecideTogether(ApiView):
         All that are approved must have the same risk; otherwise nothing is decided (400 `mixed_risk`).
         """
         wanted = read(request, Decisions).root
-        shown = set(_outputs(request).filter(pk__in=[each.id for each in wanted]).values_list("pk", flat=True))
+        shown = set(told_to(request.user).filter(pk__in=[each.id for each in wanted]).values_list("pk", flat=True))
         asked = [
-            WantedDecision(each.id, each.decision, each.digest or "", each.reason, each.input, each.answer)
+            WantedDecision(each.id, each.decision, each.digest or "", each.reason, each.input, answer=each.answer)
             for each in wanted
             if each.id in shown
         ]
         outcomes = iter(decide_many(asked, request.user, "api"))
         verdicts = [_verdict(each, next(outcomes) if each.id in shown else None) for each in wanted]
         return Response(shapes.Verdicts(results=verdicts))
-
-
-def _outputs(request: Request) -> QuerySet[Output]:
-    """Return what this user may be told of: gates that they may see, and outputs of their own, gated or not."""
-    return shown_to(request.user, Output.objects.gates()) | Output.objects.visible_to(request.user)
 
 
 def _gates(request: Request) -> QuerySet[Output]:
@@ -124,7 +129,7 @@ def _gates(request: Request) -> QuerySet[Output]:
 
 def _decide(request: Request, pk: int, decision: str, digest: str | None, **more: Any) -> Response:
     """Decide, and return the approval. Raises what `decide` raises, and DoesNotExist if the user may not see it."""
-    _outputs(request).get(pk=pk)
+    told_to(request.user).get(pk=pk)
     return Response(Approval.of(decide(pk, request.user, decision, digest=digest or "", via="api", **more)))
 
 

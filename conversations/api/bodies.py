@@ -7,11 +7,22 @@ misspelled name is not taken for one that was left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from django.conf import settings
 from django.http import QueryDict
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError, from_json
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser, MultiPartParser
@@ -19,7 +30,10 @@ from rest_framework.request import Request
 
 from agents.engine import complaints
 from agents.engine.decisions import PEOPLE_MAY
+from agents.engine.grants.conditions import CONDITIONS_MOST, Condition, Operator
+from agents.engine.grants.grant import Scope
 from conversations.api.errors import Invalid, RequestRefused
+from conversations.approvals.grants import USES_MOST, Remember
 from conversations.approvals.many import TOGETHER_MOST
 from conversations.erasure.conversations import REASON_MOST
 from conversations.files.uploads import FILES_MOST, Upload, read_uploads
@@ -144,6 +158,16 @@ def _no_nul(text: str) -> str:
     return text
 
 
+def _as_time(value: object) -> datetime:
+    try:
+        time = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise PydanticCustomError("time", "Give a date and a time with its zone, such as 2026-11-27T18:00:00Z")
+    return time
+
+
 Text = Annotated[str, AfterValidator(_no_nul)]
 Anything = Annotated[Any, AfterValidator(lambda value: _no_nul(value) if isinstance(value, str) else value)]
 Tier = Literal["normal", "high"]
@@ -166,17 +190,21 @@ class Body(BaseModel):
 
 
 class NewConversation(Body):
-    """A new conversation. `system_prompt`: the id or name of a system prompt; the site's default if left out."""
+    """A new conversation. `system_prompt`: the id or name of the system prompt of its agent, if you choose one."""
 
     title: Annotated[Text, Field(max_length=200)] = ""
     system_prompt: int | Text | None = None
 
 
 class ChangedConversation(Body):
-    """Changes to a conversation: its title, and whether it is archived. Fields that are left out stay unchanged."""
+    """Changes to a conversation. Fields that are left out stay unchanged.
+
+    `system_prompt`: the id or name of the system prompt of its agent from the next turn on. Null undoes the choice.
+    """
 
     title: Annotated[Text, Field(max_length=TITLE_MOST)] | None = None
     archived: bool | None = None
+    system_prompt: int | Text | None = None
 
 
 class Erase(Body):
@@ -247,12 +275,40 @@ class GoOn(Body):
     model: Tier | None = None
 
 
+class GrantCondition(Body):
+    """What must hold of one value of the input, such as `path` or `argv.1`. `any` takes no value."""
+
+    field: Annotated[Text, Field(min_length=1, max_length=500)]
+    operator: Literal["is", "in", "starts_with", "ends_with", "matches", "at_most", "at_least", "any"]
+    value: Anything = None
+
+
+class GivenGrant(Body):
+    """Which calls of the tool run from now on without asking you: this exact call, or those that meet the conditions.
+
+    Each value of the input needs a condition, and at least one of them must say more than `any`.
+    """
+
+    scope: Literal["exact", "fields"]
+    conditions: Annotated[list[GrantCondition], Field(max_length=CONDITIONS_MOST)] = []
+    this_conversation: bool = False
+    until: Annotated[AwareDatetime, BeforeValidator(_as_time)] | None = None
+    uses: Annotated[int, Field(ge=1, le=USES_MOST)] | None = None
+    unattended: bool = False
+
+    def remember(self) -> Remember:
+        """Return it as decisions take it."""
+        conditions = tuple(Condition(each.field, Operator(each.operator), each.value) for each in self.conditions)
+        return Remember(Scope(self.scope), conditions, self.this_conversation, self.until, self.uses, self.unattended)
+
+
 class Approve(Body):
-    """Approve a call. `input` replaces the agent's input."""
+    """Approve a call. `input` replaces the agent's input. `remember`: a grant that you give with it."""
 
     digest: Digest
     input: dict[str, Any] | None = None
     note: Annotated[Text, Field(max_length=2000)] = ""
+    remember: GivenGrant | None = None
 
 
 class Reject(Body):

@@ -1,18 +1,18 @@
-"""Conversations of the user who makes the request, and the files in them."""
+"""Conversations of the user who makes the request, the files in them, and the system prompts for them."""
 
 from __future__ import annotations
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import SystemPrompt
 from conversations.api import shapes
 from conversations.api.bodies import ChangedConversation, Erase, NewConversation, read
-from conversations.api.describe import CONVERSATIONS, FILE, operation
+from conversations.api.describe import CONVERSATIONS, FILE, LIST, operation
 from conversations.api.errors import Invalid, RequestRefused
-from conversations.api.paging import paginate_together
+from conversations.api.paging import paginate, paginate_together
 from conversations.api.views import ApiView
 from conversations.display.search import search
 from conversations.display.shapes.record import Conversation
@@ -20,8 +20,9 @@ from conversations.erasure.conversations import TurnRuns, erase
 from conversations.files.download import Download, attachment
 from conversations.models import Conversation as ConversationRow
 from conversations.models import File
-from conversations.prompts.listing import archive, rename, unarchive
+from conversations.prompts.listing import archive, choose_system_prompt, rename, unarchive
 from conversations.prompts.start import start_conversation
+from conversations.prompts.system_prompts import choosable, find_choosable
 
 NO_KEY = "Creating a conversation takes no Idempotency-Key, as nothing runs in it: send the key with its first prompt."
 BOOLEANS = {None: None, "true": True, "false": False}
@@ -57,9 +58,11 @@ class OneConversation(ApiView):
 
     @operation("Change a conversation", Conversation, request=ChangedConversation)
     def patch(self, request: Request, pk: int) -> Response:
-        """Rename, archive or unarchive a conversation. A new message also unarchives it."""
+        """Rename or archive a conversation, or choose its system prompt. A new message unarchives it."""
         found, body = _mine(request).get(pk=pk), read(request, ChangedConversation)
         with transaction.atomic():
+            if "system_prompt" in body.model_fields_set:
+                choose_system_prompt(found, _system_prompt(body.system_prompt))
             if body.title is not None:
                 rename(found, body.title)
             if body.archived is not None:
@@ -78,6 +81,17 @@ class OneConversation(ApiView):
         except TurnRuns as error:
             raise RequestRefused(409, "turn_in_progress", str(error), prompt=found.active_prompt_id) from error
         return Response(status=204)
+
+
+class SystemPrompts(ApiView):
+    """The list of system prompts."""
+
+    @operation("List system prompts", shapes.SystemPromptPage, parameters=LIST)
+    def get(self, request: Request) -> Response:
+        """List the system prompts that can be chosen for a conversation, by name."""
+        # Grouping drops the model's own order.
+        listed = choosable().annotate(version=Max("versions__number")).order_by("name")
+        return paginate(request, listed, shapes.SystemPrompt.read)
 
 
 class OneFile(ApiView):
@@ -106,10 +120,5 @@ def _mine(request: Request) -> QuerySet[ConversationRow]:
 
 
 def _system_prompt(named: int | str | None) -> SystemPrompt | None:
-    """Return the system prompt with this id or name. Raises Invalid if there is none."""
-    if named is None:
-        return None
-    found = SystemPrompt.objects.filter(**({"pk": named} if isinstance(named, int) else {"name": named})).first()
-    if found is None:
-        raise Invalid({"system_prompt": ["There is no system prompt with this id or name."]})
-    return found
+    """Return the system prompt with this id or name. Raises NotChoosable."""
+    return None if named is None else find_choosable(named)

@@ -9,20 +9,28 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
 from conversations.api import shapes
-from conversations.display.shapes.events import Event
+from conversations.display.shapes.events import ServerSentEvent
 from conversations.models import GateState
+from conversations.models.trigger import STATES as TRIGGER_STATES
+from conversations.prompts.idempotency import KEY_MOST, OWN
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _query(name: str, kind: type, description: str, **more: Any) -> OpenApiParameter:
+def _query(name: str, kind: type | dict[str, Any], description: str, **more: Any) -> OpenApiParameter:
     return OpenApiParameter(name, kind, description=description, **more)
 
 
+def _whole(least: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least}
+
+
 SIZE = _query(
-    "page_size", int, "Results per page, 1 to 200; default 50. A page has fewer if they are long. Follow `next`."
+    "page_size",
+    _whole(1),
+    "Results per page, 1 to 200; default 50. A page has fewer if they are long. Follow `next`.",
 )
-LIST = (_query("page", int, "The number of the page, from 1."), SIZE)
+LIST = (_query("page", _whole(1), "The number of the page, from 1."), SIZE)
 CONVERSATIONS = (
     _query(
         "archived", bool, "Only archived conversations, or only others. By default only others, or both if you search."
@@ -32,35 +40,46 @@ CONVERSATIONS = (
     ),
     *LIST,
 )
-STEPS = (_query("after", int, "The seq of the last step you have; 0 if you have none."), SIZE)
-MOMENT = (_query("at", int, "The seq of a step; by default the last one."),)
+STEPS = (_query("after", _whole(0), "The seq of the last step you have; 0 if you have none."), SIZE)
+MOMENT = (_query("at", _whole(0), "The seq of a step; by default the last one."),)
 STATES = [*GateState.values, "all"]
 APPROVALS = (
     _query("state", str, "The state of the approvals.", enum=STATES, default="pending"),
-    _query("prompt", int, "The id of a prompt: only its approvals."),
+    _query("prompt", _whole(0), "The id of a prompt: only its approvals."),
+    *LIST,
+)
+GRANTS = (_query("state", str, "Those that still hold, or all.", enum=["standing", "all"], default="standing"), *LIST)
+TRIGGERS = (
+    _query("state", str, "The state of the triggers.", enum=[*TRIGGER_STATES, "all"], default="all"),
     *LIST,
 )
 IDEMPOTENCY = (
     _query(
         "Idempotency-Key",
-        str,
+        {"type": "string", "minLength": 1, "maxLength": KEY_MOST, "pattern": f"^(?!{OWN})[ -~]+$"},
         "Your own identifier for this request, e.g. a UUID. Sending it again starts nothing twice.",
         location=OpenApiParameter.HEADER,
     ),
 )
 WAIT_MOST = 30
 """The longest time that a request waits for the end of what it started, in seconds."""
-WAIT = (_query("wait", int, f"Wait for the end of the run: at most so many seconds, 1 to {WAIT_MOST}."),)
+WAIT = (
+    _query(
+        "wait",
+        _whole(1) | {"maximum": WAIT_MOST},
+        f"Wait for the end of the run: at most so many seconds, 1 to {WAIT_MOST}.",
+    ),
+)
 RESUMING = (
-    _query("after", int, "The seq of the last event you have; 0 if you have none."),
+    _query("after", _whole(0), "The seq of the last event you have; 0 if you have none."),
     _query(
         "Last-Event-ID",
-        str,
+        {"type": "string", "pattern": "^[0-9]{0,18}$"},
         "The same number, as browsers send it when they reconnect.",
         location=OpenApiParameter.HEADER,
     ),
 )
-EVENTS = {(200, "text/event-stream"): OpenApiResponse(Event, "A stream of events: `id:` is the seq, `data:` an Event.")}
+EVENTS = {(200, "text/event-stream"): OpenApiResponse(ServerSentEvent, "A stream of these events.")}
 NO_MORE_EVENTS = {204: OpenApiResponse(description="You have the prompt's last event. Do not reconnect.")}
 FILE = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 

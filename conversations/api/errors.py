@@ -21,7 +21,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from agents.engine.ledger import JSON
-from agents.passthrough.errors import Refused
+from agents.passthrough.errors import LONGEST_WAIT, Refused, error_type
 from agents.passthrough.routes import POSTED
 from agents.passthrough.routes import ROOT as PASSTHROUGH
 from conversations.accounts.keys import SCHEME
@@ -35,9 +35,12 @@ from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.listing import BadTitle
 from conversations.prompts.start import BadInput, Deactivated, TurnInProgress
 from conversations.prompts.startable import InvalidInput, NotAllowed, UnknownPolicy
+from conversations.prompts.system_prompts import NotChoosable
 from conversations.usage.quotas import OverQuota
 
 ROOT = "/api/"
+CONTEXT = "/context/"
+"""Where the agent answers OpenAI clients."""
 NOT_FOUND = "There is nothing at this address, or it is not yours to see."
 CSRF_MISSING = (
     f"Requests with a session need the X-CSRFToken header, with the value of the cookie {settings.CSRF_COOKIE_NAME}."
@@ -66,6 +69,22 @@ class RequestRefused(exceptions.APIException):  # type: ignore[misc]
     def response(self) -> JsonResponse:
         """Return the answer outside the REST framework: of an async view, or if no view was found."""
         return JsonResponse(self.body, status=self.status_code, headers=self.headers)
+
+    def for_openai(self) -> JsonResponse:
+        """Return the answer in the shape that OpenAI's clients read: only `param` and `approval` stand beside it.
+
+        These clients repeat a request by themselves. That is for what passes by itself, and soon.
+        """
+        fields = self.details.get("fields")
+        param = self.details.get("param") or (next(iter(fields), None) if isinstance(fields, dict) else None)
+        said = {"message": str(self.detail), "type": error_type(self.status_code), "param": param or None}
+        body: dict[str, JSON] = {"error": said | {"code": self.code}}
+        if approval := self.details.get("approval"):
+            body["approval"] = approval
+        wait = self.details.get("retry_after")
+        passes = self.status_code == HTTPStatus.GATEWAY_TIMEOUT or (isinstance(wait, int) and wait <= LONGEST_WAIT)
+        headers = self.headers if passes else {**self.headers, "X-Should-Retry": "false"}
+        return JsonResponse(body, status=self.status_code, headers=headers)
 
 
 class Invalid(RequestRefused):
@@ -105,7 +124,10 @@ def _decision(error: DecisionRefused) -> RequestRefused:
         name = error.code.removeprefix("invalid_")
         fields = {f"{name}.{place}".rstrip("."): list(why) for place, why in error.details.items()}
         return RequestRefused(400, error.code, str(error), fields=fields)
-    status = {"forbidden": 403, "four_eyes": 403, "not_found": 404}.get(error.code, 400)
+    if error.code == "invalid_grant":
+        fields = {place: list(why) for place, why in error.details.items()}
+        return RequestRefused(400, error.code, str(error), fields=fields)
+    status = {"forbidden": 403, "four_eyes": 403, "reauthenticate": 403, "not_found": 404}.get(error.code, 400)
     return RequestRefused(status, error.code, str(error), **error.details)
 
 
@@ -144,6 +166,7 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
         400, "invalid_input", str(error), fields={f"payload.{at}".rstrip("."): why for at, why in error.fields.items()}
     ),
     BadInput: lambda error: Invalid({"input": [str(error)]}),
+    NotChoosable: lambda error: Invalid({"system_prompt": [str(error)]}),
     BadTitle: lambda error: Invalid({"title": [str(error)]}),
     BadFile: lambda error: Invalid({"files": [str(error)]}),
     DecisionRefused: _decision,
@@ -160,22 +183,27 @@ _MEANINGS: dict[type[Exception], Callable[[Any], RequestRefused]] = {
 
 
 def _handler(page: Callable[[HttpRequest, Exception], HttpResponse]) -> Callable[..., HttpResponse]:
-    """Return a handler that answers with an error under /api/ and /v1/, and with Django's page elsewhere."""
+    """Return a handler that answers with an error where programs ask, and with Django's page elsewhere."""
 
     def handle(request: HttpRequest, exception: Exception) -> HttpResponse:
-        if request.path.startswith(f"{PASSTHROUGH}/"):
+        of_openai = f"{request.path}/".startswith((f"{PASSTHROUGH}/", CONTEXT))  # base URLs have no slash
+        if of_openai and isinstance(exception, Http404):
             return _unknown_address(request)
-        if not request.path.startswith(ROOT):
+        if not of_openai and not request.path.startswith(ROOT):
             return page(request, exception)
-        return (refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")).response()
+        refused = refusal(exception) or RequestRefused(400, "malformed", "The request cannot be read.")
+        return refused.for_openai() if of_openai else refused.response()
 
     return handle
 
 
 def _unknown_address(request: HttpRequest) -> HttpResponse:
-    """Answer an OpenAI client that asks for something else than the models."""
+    """Answer an OpenAI client that asks for something else than the models or the agent."""
     passed_on = ", ".join(f"POST {PASSTHROUGH}{path}" for path in POSTED)
-    said = f"Nothing answers {request.method} {request.path}: this site has GET {PASSTHROUGH}/models, {passed_on}."
+    there_are = f"GET {PASSTHROUGH}/models, {passed_on}"
+    if f"{request.path}/".startswith(CONTEXT):
+        there_are = f"GET {CONTEXT}models, POST {CONTEXT}chat/completions"
+    said = f"Nothing answers {request.method} {request.path}: this site has {there_are}."
     refused = Refused(HTTPStatus.NOT_FOUND, "unknown_address", said)
     return HttpResponse(refused.body, status=refused.status, content_type="application/json")
 
@@ -199,6 +227,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """
     if is_busy(sys.exc_info()[1]):
         return busy_response(request)
-    if not request.path.startswith(ROOT):
-        return defaults.server_error(request)
-    return RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED).response()
+    failed = RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", FAILED)
+    if request.path.startswith((CONTEXT, f"{PASSTHROUGH}/")):
+        return failed.for_openai()
+    return failed.response() if request.path.startswith(ROOT) else defaults.server_error(request)

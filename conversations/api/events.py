@@ -109,10 +109,11 @@ class PromptEvents(EventsView):
 
 
 def _after(request: HttpRequest) -> int:
-    text = request.headers.get("Last-Event-ID") or request.GET.get("after") or "0"
-    if (seq := row_id(text)) is None:
+    """Return the step that the header names, else the one that the query names. Raises Invalid if either is none."""
+    named = [row_id(text) for text in (request.headers.get("Last-Event-ID"), request.GET.get("after")) if text]
+    if None in named:
         raise Invalid({"after": ["Send the number of a step, here or as Last-Event-ID."]})
-    return seq
+    return next((seq for seq in named if seq is not None), 0)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def entry_of(asked: Request) -> Pass:
 
 async def _stream(subscription: _Subscription) -> AsyncIterator[bytes]:
     """Yield the events until the prompt ends or the client may not listen any more."""
-    _release_thread()
+    release_thread()
     listener = Listener(subscription.entry)
     try:
         hub = Hub.enter(listener)
@@ -166,7 +167,7 @@ async def _stream(subscription: _Subscription) -> AsyncIterator[bytes]:
         await hub.leave(listener)
 
 
-def _release_thread() -> None:
+def release_thread() -> None:
     """End the thread that Django keeps for a request's synchronous code to its end: that of a stream may be far off."""
     request = SyncToAsync.thread_sensitive_context.get(None)
     thread = SyncToAsync.context_to_thread_executor.pop(request, None) if request else None

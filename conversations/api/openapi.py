@@ -25,7 +25,7 @@ POLICY = (
 )
 KEY = (
     "An API key, made on your account page. Reading takes its scope `read`. Changing something takes `chat`, except for"
-    " approvals (`decide`), and for workflows, their batches and uploads (`workflows`)."
+    " approvals (`decide`), and for workflows, their batches, triggers and uploads (`workflows`)."
 )
 
 
@@ -72,6 +72,7 @@ class Schema(ApiView, SpectacularAPIView):
 class Docs(SpectacularSwaggerSplitView):
     """The document as a page on which you can try out requests, as the user who is signed in."""
 
+    http_method_names = ["get", "head"]  # OPTIONS of the REST framework has no template
     url_name = "api-schema"
     title = "Agentsite API"
 

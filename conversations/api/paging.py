@@ -39,8 +39,10 @@ def paginate_together(
 
     `text` names a column that may be long. If a page would be too long, it has fewer rows, and so have its neighbours:
     a divisor of the requested size, so that a page of the new size begins at the same row. Raises Http404 if there is
-    no such page.
+    no such page, and ValueError for rows without an order: a row could stand on two pages, or on none.
     """
+    if not rows.ordered:
+        raise ValueError("Rows in pages need an order.")
     page, size, count = _page(request), _size(request), rows.count()
     start = _start(page, size, count)
     if text and start + (fit := _fitting(rows[start : start + size], text)) < min(start + size, count):

@@ -89,7 +89,7 @@ class Prompts(StartingView):
         reached = Conversation.objects.listed() if by.is_staff else Conversation.objects.visible_to(by)
         conversation = reached.get(pk=pk)
         body, files, key = _new_prompt(request), uploaded_files(request), idempotency_key(request)
-        require_scope(request, _scope_of(body.policy or AGENT))
+        require_scope(request, scope_of(body.policy or AGENT))
         own, by_system = conversation.owner_id == by.pk, body.input is None and body.policy is None and not files
         if not (own or by_system):
             raise Conversation.DoesNotExist
@@ -146,7 +146,7 @@ class Cancel(ApiView):
         With a key, it takes the scope `chat`; for a run of a workflow, `workflows` will do.
         """
         prompt = _mine(request).get(pk=pk)
-        require_scope(request, Scope.CHAT, _scope_of(prompt.policy))
+        require_scope(request, Scope.CHAT, scope_of(prompt.policy))
         return _prompt_response(cancel_prompt(prompt.pk, request.user, read(request, Stop).reason))
 
 
@@ -159,7 +159,7 @@ class Continue(StartingView):
     def post(self, request: Request, pk: int) -> Response:
         """Continue a turn that failed or was stopped: a new prompt without input, with a budget of its own."""
         body, key = read(request, GoOn), idempotency_key(request)
-        require_scope(request, _scope_of(_mine(request).get(pk=pk).policy))
+        require_scope(request, scope_of(_mine(request).get(pk=pk).policy))
         return _created_response(continue_prompt(pk, request.user, body.model, origin=Origin.API, key=key))
 
 
@@ -177,7 +177,7 @@ class Again(StartingView):
         With a key, it takes the scope `chat`; for a run of a workflow, `workflows`.
         """
         read(request, NoFields)
-        require_scope(request, _scope_of(_mine(request).get(pk=pk).policy))
+        require_scope(request, scope_of(_mine(request).get(pk=pk).policy))
         return _created_response(repeat_prompt(pk, request.user, origin=Origin.API, key=idempotency_key(request)))
 
 
@@ -188,7 +188,7 @@ def _new_prompt(request: Request) -> NewPrompt:
     return read(request, NewPrompt)
 
 
-def _scope_of(policy: str) -> Scope:
+def scope_of(policy: str) -> Scope:
     """Return the scope that a key needs to start this policy."""
     # What registers in `startable`, such as a workflow, is called `<kind>:<name>`; no other name has a colon.
     return Scope.WORKFLOWS if ":" in policy else Scope.CHAT

@@ -10,7 +10,8 @@ from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from conversations.display.shapes.base import Shape, Text, Time
+from conversations.display.shapes.base import Id, Shape, Text, Time
+from conversations.display.shapes.grants import Grant
 from conversations.display.shapes.outputs import Approval
 from conversations.display.shapes.record import Conversation, Prompt, PromptHead, QueuedPrompt, Step, Usage
 from conversations.models import PendingFile
@@ -43,6 +44,29 @@ class StepPage(ListPage[Step]):
 
 class ApprovalPage(ListPage[Approval]):
     """A page of approvals."""
+
+
+class GrantPage(ListPage[Grant]):
+    """A page of grants."""
+
+
+class Approved(Approval):
+    """An approval after it was approved, and the grant that was given with it."""
+
+    grant: Annotated[Grant | None, Field(description="Null without `remember`.")]
+
+
+class SystemPrompt(Shape):
+    """A system prompt that can be chosen for a conversation. `version`: the number of its latest text."""
+
+    id: Id
+    name: str
+    version: int
+    is_default: Annotated[bool, Field(description="Whether it is that of conversations for which none is chosen.")]
+
+
+class SystemPromptPage(ListPage[SystemPrompt]):
+    """A page of system prompts."""
 
 
 class StartedPrompt(RootModel[Prompt | QueuedPrompt]):

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from conversations.api import approvals, conversations, events, openapi, prompts, uploads, usage
+from conversations.api import approvals, conversations, events, grants, openapi, prompts, triggers, uploads, usage
 from conversations.api.views import Unknown
 
 urlpatterns = [
@@ -10,6 +10,7 @@ urlpatterns = [
     path("conversations/<int:pk>/", conversations.OneConversation.as_view(), name="api-conversation"),
     path("conversations/<int:pk>/events/", events.ConversationEvents.as_view(), name="api-conversation-events"),
     path("conversations/<int:pk>/prompts/", prompts.Prompts.as_view(), name="api-prompts"),
+    path("system-prompts/", conversations.SystemPrompts.as_view(), name="api-system-prompts"),
     path("prompts/<int:pk>/", prompts.OnePrompt.as_view(), name="api-prompt"),
     path("prompts/<int:pk>/events/", events.PromptEvents.as_view(), name="api-prompt-events"),
     path("prompts/<int:pk>/steps/", prompts.PromptSteps.as_view(), name="api-prompt-steps"),
@@ -23,6 +24,14 @@ urlpatterns = [
     path("approvals/<int:pk>/answer/", approvals.AnswerOne.as_view(), name="api-answer"),
     path("approvals/<int:pk>/approve/", approvals.ApproveOne.as_view(), name="api-approve"),
     path("approvals/<int:pk>/reject/", approvals.RejectOne.as_view(), name="api-reject"),
+    path("grants/", grants.Grants.as_view(), name="api-grants"),
+    path("grants/<int:pk>/revoke/", grants.RevokeGrant.as_view(), name="api-revoke-grant"),
+    path("triggers/", triggers.Triggers.as_view(), name="api-triggers"),
+    path("triggers/<int:pk>/", triggers.OneTrigger.as_view(), name="api-trigger"),
+    path("triggers/<int:pk>/firings/", triggers.Firings.as_view(), name="api-firings"),
+    path("triggers/<int:pk>/pause/", triggers.Pause.as_view(), name="api-pause-trigger"),
+    path("triggers/<int:pk>/resume/", triggers.Resume.as_view(), name="api-resume-trigger"),
+    path("triggers/<int:pk>/run/", triggers.Run.as_view(), name="api-run-trigger"),
     path("files/<int:pk>/", conversations.OneFile.as_view(), name="api-file"),
     path("uploads/", uploads.Uploads.as_view(), name="api-uploads"),
     path("uploads/<str:token>/", uploads.OneUpload.as_view(), name="api-upload"),

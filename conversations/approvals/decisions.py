@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from agents.engine import actors
 from agents.engine.complaints import sentence
 from agents.engine.deciding import resume_step
-from agents.engine.decisions import FOUR_EYES, Ask, Decision, answers_to
+from agents.engine.decisions import FOUR_EYES, RUNS, Ask, Decision, answers_to
 from agents.engine.errors import ToolError
 from agents.engine.execution.gates import ANOTHER, ask_about_edit
+from agents.engine.grants.grant import Asked, callers
 from agents.engine.ledger import JSON, Step
 from agents.engine.outputs.kinds import Approval, ToolOutput
 from agents.engine.secrets import hide, hide_in
 from conversations.accounts.names import deciders
 from conversations.approvals.answers import BadAnswer, Question, checked_answer
 from conversations.approvals.edits import AS_IT_IS, TOO_DEEP, WHOLE, Edit, as_json_object, edit_check, same_json
-from conversations.approvals.permissions import may_allow, may_be_told, may_decide, requesters
+from conversations.approvals.grants import BadGrant, Remember, give
+from conversations.approvals.permissions import may_allow, may_be_told, may_decide, needs_password, requesters
 from conversations.database.crashpoints import crashpoint
 from conversations.database.sql import database_time
 from conversations.ledger import wakeup
@@ -39,6 +42,7 @@ NOT_PENDING = "Nothing was changed, because nobody was asked to decide this."
 NOT_BY_YOU = "Someone else must decide this, because you asked for it. You can reject it, or stop the turn."
 NOT_ANSWERED_BY_YOU = "Someone else must answer this, because you asked for it. You can stop the turn."
 EDITED_BY_YOU = "Someone else must approve this, because you edited it. You can reject it."
+UNVERIFIED = "Nothing was decided: approving a call of this risk needs your password. Decide it on a page of the site."
 NOBODY_ELSE = (
     "Nothing was decided: nobody else could approve the call as you edited it. Reject it, and say what to change."
 )
@@ -77,37 +81,48 @@ def decide(
     via: str,
     reason: str = "",
     input: object = None,
+    seen: str = "",
     answer: object = None,
+    remember: Remember | None = None,
+    verified: bool = False,
 ) -> Output:
     """Decide the gate of this output. The turn resumes when none of its gates is left open.
 
-    `digest` is that of the call as it was shown; a decision with any other digest is refused. `via` is page, admin or
-    api. `reason` says why; with an approval, it is a note. `input` approves the call with this input instead of the
-    agent's. If different facts then hold of the call, or it changes another text, the person has to see that first:
-    Conflict `facts_changed` has the details, and the digest to decide with. Where four eyes are needed, the call waits
-    again after that, for somebody else to approve it as edited. `answer` answers a policy's question: JSON that fits
-    what was asked.
+    `digest` is that of the call as it was shown; a decision with any other digest is refused. `via` is page, inbox,
+    admin or api. `reason` says why; with an approval, it is a note. `input` approves the call with this input instead
+    of the agent's. If different facts then hold of the call, or it changes another text, the person has to see that
+    first: Conflict `facts_changed` has the details, and the digest to decide with; `seen` is that digest, if they were
+    shown and the input may have changed once more since. Where four eyes are needed, the call waits again after that,
+    for somebody else to approve it as edited. `answer` answers a policy's question: JSON that fits what was asked.
+    `remember`, with an approval of one's own call: a grant is stored in the same transaction, for calls like it.
+    `verified`: the person has entered their password lately, without which no call of some risks is let run.
 
-    The same decision, repeated by the same person, returns the first result. Raises ObjectDoesNotExist (there is no
-    such output, its conversation was erased, or nobody was asked about it and it is somebody else's), Conflict,
-    DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`, `invalid_input`, `not_editable`, `invalid_answer`).
+    The same decision, repeated by the same person, returns the first result; one that gave no grant does not give one
+    later. Raises ObjectDoesNotExist (there is no such output, its conversation was erased, or nobody was asked about it
+    and it is somebody else's), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
+    `invalid_input`, `not_editable`, `invalid_answer`, `invalid_grant`, `reauthenticate`).
     """
     prompt_id = Output.objects.values_list("prompt_id", flat=True).get(pk=output_id)
     with secrets_of(Prompt.objects.get(pk=prompt_id)).hidden():
-        said = Said(_input_told(input), _without_secrets(answer, "invalid_answer", ""), hide(reason).strip())
-        return _decide(prompt_id, output_id, by, decision, said, digest=digest, via=via)
+        answer = _without_secrets(answer, "invalid_answer", "")
+        said = Said(_input_told(input), answer, hide(reason).strip(), seen, remember)
+        return _decide(prompt_id, output_id, by, decision, said, digest=digest, via=via, verified=verified)
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a person says with a decision, without secrets."""
+    """What a person says with a decision, without secrets. `seen`, `remember`: see `decide`."""
 
     input: object
     answer: object
     reason: str
+    seen: str = ""
+    remember: Remember | None = None
 
 
-def _decide(prompt_id: int, output_id: int, by: User, decision: str, said: Said, *, digest: str, via: str) -> Output:
+def _decide(
+    prompt_id: int, output_id: int, by: User, decision: str, said: Said, *, digest: str, via: str, verified: bool
+) -> Output:
     input, answer, reason = said.input, said.answer, said.reason
     with locked_turn(prompt_id) as turn:
         output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
@@ -118,7 +133,7 @@ def _decide(prompt_id: int, output_id: int, by: User, decision: str, said: Said,
             raise DecisionRefused("forbidden", "You may not decide this. Ask somebody who has the permission.")
         if not output.gate:
             raise Conflict("not_pending", NOT_PENDING, output)
-        wanted = {"decision": decision, "input": input, "answer": answer}
+        wanted = {"decision": decision, "input": input, "answer": answer, "remember": said.remember is not None}
         if _edited_already(output, actors.user(by.pk), wanted):
             return output
         if output.gate != GateState.PENDING:
@@ -129,8 +144,11 @@ def _decide(prompt_id: int, output_id: int, by: User, decision: str, said: Said,
             expire(turn, output)  # no sweep has expired it yet, but it must not be approved any more
         else:
             _check_allowed(output, by, decision, digest)
-            binding = _binding(output, decision, digest, input, answer) | {"decision": decision, "via": via}
-            more = {"reason": reason} if reason else {}
+            binding = _binding(output, decision, digest, said) | {"decision": decision, "via": via}
+            _check_verified(output, decision, verified)
+            more: dict[str, JSON] = {"reason": reason} if reason else {}
+            if said.remember:
+                more["remember"] = _granted(turn, output, by, said.remember, binding)
             decided = Step(actors.user(by.pk), "action_result", binding | more, path=output.gate_path)
             record_decision(turn, *_steps(turn, output, by, decided))
     output.refresh_from_db()
@@ -152,6 +170,31 @@ def _check_allowed(output: Output, by: User, decision: str, digest: str) -> None
         if output.ask == Ask.QUESTION:
             raise DecisionRefused("four_eyes", NOT_ANSWERED_BY_YOU)
         raise DecisionRefused("four_eyes", EDITED_BY_YOU if output.edited_by == actors.user(by.pk) else NOT_BY_YOU)
+
+
+def _granted(turn: LockedTurn, output: Output, by: User, wanted: Remember, binding: dict[str, JSON]) -> JSON:
+    """Store the grant of calls like the one that is approved by this decision; return what the record says of it."""
+    gate = turn.view.call(output.gate_path)
+    if binding["decision"] != Decision.APPROVE or gate is None:
+        raise DecisionRefused("invalid_grant", "Only an approval can be remembered.")
+    question, now = gate.payload["payload"] | binding, timezone.now()
+    asked = Asked(question, callers(turn.view, output.path), False, now, output.conversation_id)
+    try:
+        grant = give(wanted.grant(asked), by, output)
+    except BadGrant as bad:
+        listed = " ".join(f"{place}: {' '.join(why)}" for place, why in bad.problems.items())
+        problems = {f"remember.{place}": why for place, why in bad.problems.items()}
+        raise DecisionRefused("invalid_grant", f"Nothing was decided. {bad}{listed}", problems) from bad
+    return {"grant": grant.pk, **grant.said.recorded()}
+
+
+def _check_verified(output: Output, decision: str, verified: bool) -> None:
+    """Raise if this lets a call run that needs a password, and it was not entered lately.
+
+    This is looked at last: whoever enters it then knows of the call as it is now.
+    """
+    if decision in RUNS and not verified and needs_password(output):
+        raise DecisionRefused("reauthenticate", UNVERIFIED)
 
 
 def _is_overdue(output: Output) -> bool:
@@ -207,10 +250,10 @@ def record_decision(turn: LockedTurn, *steps: Step) -> None:
     transaction.on_commit(wakeup.wake)
 
 
-def _binding(output: Output, decision: str, digest: str, input: object, answer: object) -> dict[str, JSON]:
+def _binding(output: Output, decision: str, digest: str, said: Said) -> dict[str, JSON]:
     """Return what the decision is binding for, as it is recorded. Raises as `decide` does."""
-    if input is not None and (edit := _edit(output, decision, input)):
-        _check_shown(output, digest, edit)
+    if said.input is not None and (edit := _edit(output, decision, said.input)):
+        _check_shown(output, digest, edit, said.seen)
         return {"digest": edit.digest, "input": edit.input, "facts": edit.facts, **_recorded_change(output, edit)}
     if digest != output.digest:
         raise Conflict("changed", CHANGED, output)
@@ -219,7 +262,7 @@ def _binding(output: Output, decision: str, digest: str, input: object, answer: 
     entry = output.entry()
     question = (Question.of(entry) if isinstance(entry, ToolOutput) else None) or Question()
     try:
-        return {"digest": output.digest, "answer": checked_answer(question, answer)}
+        return {"digest": output.digest, "answer": checked_answer(question, said.answer)}
     except BadAnswer as bad:
         raise DecisionRefused("invalid_answer", f"Nothing was decided. {bad}", bad.problems) from bad
 
@@ -252,12 +295,14 @@ def _recorded_change(output: Output, edit: Edit) -> dict[str, JSON]:
     return {"change": edit.change} if edit.change or _approval(output).change else {}
 
 
-def _check_shown(output: Output, digest: str, edit: Edit) -> None:
+def _check_shown(output: Output, digest: str, edit: Edit, seen: str) -> None:
     """Raise Conflict unless the person saw everything about the edited call, before the edit or with it."""
     if digest == edit.digest:
         return
     if digest != output.digest:
         raise Conflict("changed", CHANGED, output)
+    if edit.digest == seen:
+        return
     asked = _approval(output)
     if not edit.same_basis(asked.facts, asked.change.model_dump() if asked.change else None):
         details = {"facts": edit.facts, "digest": edit.digest, **({"change": edit.change} if edit.change else {})}
@@ -292,6 +337,7 @@ def _decided_already(output: Output, turn: LockedTurn, actor: str, wanted: dict[
         own = asked.payload.get("payload", {}).get("input")
         given = wanted | {"input": own if wanted["input"] is None else wanted["input"]}
         taken = {name: result.payload.get(name) for name in ("decision", "answer")}
+        taken["remember"] = wanted["remember"] and "remember" in result.payload
         if same_json(given, taken | {"input": result.payload.get("input", own)}):
             return output
     raise Conflict(output.gate, f"Nothing was changed: this is already {output.get_gate_display().lower()}.", output)

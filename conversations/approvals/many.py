@@ -10,7 +10,7 @@ from django.core.exceptions import ObjectDoesNotExist
 
 from agents.engine.decisions import RUNS
 from conversations.approvals.decisions import DecisionRefused, decide
-from conversations.approvals.permissions import shown_to
+from conversations.approvals.permissions import shown_to, told_to
 from conversations.models import Output
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class WantedDecision:
     digest: str
     reason: str = ""
     input: object = None
+    seen: str = ""
     answer: object = None
 
 
@@ -53,18 +54,22 @@ class DecisionOutcome:
     refused: DecisionRefused | None = None
 
 
-def decide_many(requests: Sequence[WantedDecision], by: User, via: str) -> list[DecisionOutcome]:
+def decide_many(
+    requests: Sequence[WantedDecision], by: User, via: str, *, verified: bool = False
+) -> list[DecisionOutcome]:
     """Make these decisions one by one, as `decide` does; return their outcomes in the same order.
 
-    A gate that does not exist is refused as `not_found`. Raises ValueError for more than TOGETHER_MOST, and MixedRisk
-    if calls of different risks would run: people who approve many at once look at them as one (C14).
+    A gate that does not exist, or that this person may not see, is refused as `not_found`. Raises ValueError for more
+    than TOGETHER_MOST, and MixedRisk if calls of different risks would run: people who approve many at once look at
+    them as one (C14).
     """
     if len(requests) > TOGETHER_MOST:
         raise ValueError(f"at most {TOGETHER_MOST} can be decided together")
     allowed = [each.output_id for each in requests if each.decision in RUNS]
     if len(risks := _risks(by, allowed)) > 1:
         raise MixedRisk(risks)
-    return [_outcome(each, by, via) for each in requests]
+    told = set(told_to(by).filter(pk__in=[each.output_id for each in requests]).values_list("pk", flat=True))
+    return [_outcome(each, by, via, verified) if each.output_id in told else _not_found(each) for each in requests]
 
 
 def _risks(by: User, outputs: Sequence[int]) -> dict[str, list[int]]:
@@ -76,11 +81,16 @@ def _risks(by: User, outputs: Sequence[int]) -> dict[str, list[int]]:
     return found
 
 
-def _outcome(wanted: WantedDecision, by: User, via: str) -> DecisionOutcome:
+def _outcome(wanted: WantedDecision, by: User, via: str, verified: bool) -> DecisionOutcome:
     try:
-        output = decide(by=by, via=via, **vars(wanted))
+        output = decide(by=by, via=via, verified=verified, **vars(wanted))
     except ObjectDoesNotExist:
-        return DecisionOutcome(wanted.output_id, refused=DecisionRefused("not_found", "This approval does not exist."))
+        return _not_found(wanted)
     except DecisionRefused as refused:
         return DecisionOutcome(wanted.output_id, refused=refused)
     return DecisionOutcome(wanted.output_id, output)
+
+
+def _not_found(wanted: WantedDecision) -> DecisionOutcome:
+    none = DecisionRefused("not_found", "This approval does not exist, or you may not see it.")
+    return DecisionOutcome(wanted.output_id, refused=none)

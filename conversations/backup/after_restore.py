@@ -2,7 +2,9 @@
 
 An approved call that could have started since then gets a start by `system`, as if its worker had crashed. The engine's
 own rule applies from there: an idempotent call runs again; for any other call its owner is asked whether it ran. A call
-that needs no approval ends: the agent is told, and may ask for it again.
+that needs no approval ends: the agent is told, and may ask for it again. Grants are revoked: since then, their people
+may have revoked them, and calls may have used them up. Triggers are paused: what they started since then is unknown,
+and the site from which the backup is may still run.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import F, Model
+from django.utils import timezone
 
 from agents.discovery import installed_tool
 from agents.engine.execution.gates import card_of, decision_at, gate_of
@@ -21,7 +24,7 @@ from agents.engine.paths import parent
 from agents.engine.view import View, asked_for, opens_gate
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.ledger.offered import offered_tool
-from conversations.models import Draft, Prompt, Worker
+from conversations.models import Draft, Drain, Grant, Prompt, Trigger, Worker
 from conversations.prompts import signals
 
 EPOCH = 1_000_000
@@ -40,12 +43,18 @@ class Safe:
 
 
 def make_safe(time: str) -> Safe:
-    """Record a notice in every turn that has not ended, and release them all. `time`: of the backup, for people."""
+    """Record a notice in every turn that has not ended, release them all, revoke all grants, and pause all triggers.
+
+    `time`: of the backup, for people.
+    """
     safe = Safe()
     with transaction.atomic():
-        of_the_moment: tuple[type[Model], ...] = (Worker, Draft, Session)
+        of_the_moment: tuple[type[Model], ...] = (Worker, Drain, Draft, Session)
         for model in of_the_moment:
             model._default_manager.all().delete()
+        # Some may have been revoked or used up after the backup: none may let a call run that its person has forbidden.
+        Grant.objects.filter(revoked_at=None).update(revoked_at=timezone.now())
+        Trigger.objects.filter(paused_at=None).update(paused_at=timezone.now())
         open_turns = Prompt.objects.filter(ended_at=None)
         for prompt in open_turns.values_list("pk", flat=True):
             with locked_turn(prompt) as turn:

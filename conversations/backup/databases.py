@@ -13,6 +13,7 @@ from pathlib import Path
 from django.db import connection
 
 from conversations.backup.manifest import APPLIED, HEADS, BackupFailed, DatabaseState
+from conversations.database import changes, guard
 
 HELD_UNTIL = 4_102_444_800.0
 """The year 2100. Restored turns are leased until then, to nobody: no worker may claim one before `make_safe`."""
@@ -120,9 +121,11 @@ def _restore_postgresql(source: Path) -> None:
     script = source.with_suffix(".sql")
     _tool("pg_restore", "--no-owner", "--no-privileges", "--no-comments", f"--file={script}", str(source))
     quoted = ", ".join(f'"{schema}"."{table}"' for table in tables)
+    functions = [*guard.POSTGRES_FUNCTIONS, changes.FUNCTION]
     first = source.with_name("first.sql")
     first.write_text(
-        (f"DROP TABLE {quoted} CASCADE;\n" if tables else "") + f'DROP FUNCTION IF EXISTS "{schema}".ledger_refuses;\n'
+        (f"DROP TABLE {quoted} CASCADE;\n" if tables else "")
+        + "".join(f'DROP FUNCTION IF EXISTS "{schema}".{function};\n' for function in functions)
     )
     last = source.with_name("last.sql")
     settled = (statement.format(schema=f'"{schema}".', until=HELD_UNTIL) for statement in SETTLE)

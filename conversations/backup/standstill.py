@@ -13,7 +13,7 @@ from django.db import connection
 from conversations.backup.databases import HELD_UNTIL
 from conversations.database import hints
 from conversations.database.sql import database_time
-from conversations.models import Prompt, Worker
+from conversations.models import Drain, Prompt, Worker
 
 STOP = "Stop the site first, on every host: Ctrl-C where `make run` or `serve` runs, or `systemctl stop` its unit."
 
@@ -58,7 +58,7 @@ def _workers() -> Iterator[str]:
     beats = Worker.objects.filter(stopping=False, beat_at__gt=now - 2 * settings.AGENTSITE_BEAT_SECONDS)
     for host, beat_at in beats.values_list("host", "beat_at"):
         yield f"the worker on {host} reported {now - beat_at:.0f} seconds ago"
-    for host in Worker.objects.filter(drain_until__gt=now).values_list("host", flat=True):
+    for host in Drain.objects.filter(until__gt=now).values_list("host", flat=True).distinct().order_by("host"):
         yield f"a worker process on {host} is running turns"
     leased = Prompt.objects.filter(lease_until__gt=now)
     if held := leased.exclude(lease_until=HELD_UNTIL).count():  # HELD_UNTIL: left by a restore that did not finish

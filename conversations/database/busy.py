@@ -12,6 +12,7 @@ from django.db import OperationalError, connection, transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
+from agents.passthrough.errors import error_body
 from conversations.database.disk import causes
 
 RETRY_SECONDS = 10
@@ -50,10 +51,15 @@ def is_locked(error: BaseException | None) -> bool:
 def brief_waits(seconds: float = LOCK_SECONDS) -> Iterator[None]:
     """Open a transaction that waits for each lock for so long at most; on SQLite, which has one lock, as ever."""
     with transaction.atomic():
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
+        limit_waits(seconds)
         yield
+
+
+def limit_waits(seconds: float = LOCK_SECONDS) -> None:
+    """Let the open transaction wait for each lock for so long at most; on SQLite, which has one lock, as ever."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
 
 
 @contextmanager
@@ -72,6 +78,9 @@ def busy_response(request: HttpRequest) -> HttpResponse:
     if request.path.startswith("/api/"):
         error = {"code": "busy", "message": str(DatabaseBusy()), "retry_after": RETRY_SECONDS}
         answer: HttpResponse = JsonResponse({"error": error}, status=503)
+    elif request.path.startswith("/context/"):
+        body = error_body(503, "busy", str(DatabaseBusy()))
+        answer = HttpResponse(body, content_type="application/json", status=503)
     else:
         answer = render(request, "503.html", {"why": DatabaseBusy(), "kept": _kept(request)}, status=503)
     answer.headers["Retry-After"] = str(RETRY_SECONDS)

@@ -1,13 +1,13 @@
-"""Hints: on PostgreSQL, tell the web servers of all hosts which conversations to look at.
+"""Hints: on PostgreSQL, tell the web servers and drains of all hosts which conversations to look at.
 
-On SQLite a hint reaches only its own process, through the signal `hinted`: the web server polls for what others do.
+On SQLite nothing is sent: web servers and drains poll its counter of commits (`conversations.database.commits`).
 
 A hint is sent after the commit it is about, never within: NOTIFY takes one lock for all commits of a server, so that
 one in each transaction limits all writers together (measured with 64 of them: 884 commits a second instead of 2,953).
 A thread with a connection of its own sends what has come together, at most once every PAUSE_SECONDS.
 
 A hint may be lost, e.g. with its process: the tailer looks at everything that is followed once a second anyway
-(`conversations.push.tailer`).
+(`conversations.push.tailer`), and a drain for all that concerns it (`conversations.worker.drain`).
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from functools import partial
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.dispatch import Signal
 
 logger = logging.getLogger(__name__)
 
 CHANNEL = "agentsite"
 """The PostgreSQL channel. A payload is a list of conversations, like `12,13`. An empty one means: everything."""
 EVERYTHING = ""
-hinted = Signal()
-"""On SQLite, sent with the `hint`."""
+WORKERS = "0"
+"""The hint of what concerns drains alone: no page follows a conversation with this number."""
 PAUSE_SECONDS = 0.02
 """Minimum interval between two notifications of a process. The first is sent at once, others wait for the next."""
 PAYLOAD_MOST = 7_999
@@ -54,6 +53,11 @@ def hint_everything() -> None:
     _hint(EVERYTHING)
 
 
+def hint_workers() -> None:
+    """The same of something that only drains look for."""
+    _hint(WORKERS)
+
+
 def flush(seconds: float = EXIT_SECONDS) -> None:
     """Send what waits and close the connection, in at most this time. Later hints open it again."""
     _sender.stop(seconds)
@@ -67,8 +71,8 @@ def direct_connection() -> BaseDatabaseWrapper:
 
 
 def _hint(text: str) -> None:
-    tell = _sender.add if connection.vendor == "postgresql" else partial(hinted.send, None)
-    transaction.on_commit(partial(tell, hint=text), robust=True)
+    if connection.vendor == "postgresql":
+        transaction.on_commit(partial(_sender.add, text), robust=True)
 
 
 class Sender:
@@ -113,7 +117,7 @@ class Sender:
                 sent_at, failed = time.monotonic(), False
             except Error as error:
                 if not failed:
-                    logger.warning("hints cannot be sent (%s); pages are updated once a second", error)
+                    logger.warning("hints cannot be sent (%s); pages and drains look once a second", error)
                 failed = True
                 _close(direct)
                 self._put_back(texts)

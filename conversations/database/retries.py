@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from django.db import Error
 
 from conversations.database.busy import is_locked
 from conversations.database.disk import DiskFull, reporting_full
-from conversations.database.threads import Write
 
 T = TypeVar("T")
 
@@ -21,9 +20,9 @@ LONGEST_SECONDS = 5.0
 
 
 async def retry_while_held_up(
-    write: Write, function: Callable[..., T], *args: object, waited: Callable[[float], object]
+    write: Callable[..., Awaitable[T]], *args: object, waited: Callable[[float], object]
 ) -> T:
-    """Return `await write(function, *args)`, retried for as long as the disk is full or a row is locked (PostgreSQL).
+    """Return `await write(*args)`, retried for as long as the disk is full or a row is locked (PostgreSQL).
 
     `waited` is called with the seconds waited before each retry. Meanwhile others can write.
     """
@@ -31,7 +30,7 @@ async def retry_while_held_up(
     while True:
         try:
             with reporting_full():
-                return await write(function, *args)
+                return await write(*args)
         except (DiskFull, Error) as error:
             if not isinstance(error, DiskFull) and not is_locked(error):
                 raise

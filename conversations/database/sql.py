@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
@@ -54,6 +55,11 @@ def database_time() -> float:
 def claim_age() -> str:
     """Return SQL for the seconds since a prompt was claimed; 0 if nobody holds its lease."""
     return f"CASE WHEN lease_until > 0 THEN {now()} - claimed_at ELSE 0 END"
+
+
+def read_time(value: datetime) -> datetime:
+    """Return a time that a hand-written statement has read, with its zone: SQLite knows none."""
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 def placeholders(count: int) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agents.engine.decisions import Ask, Decision
 from conversations.approvals.many import MixedRisk
-from conversations.display.gate import Card
+from conversations.display.gate import Card, Opened
 from conversations.display.question import QuestionForm, asked_again
 from conversations.display.risk import risk_words
 
@@ -20,7 +20,8 @@ LEAVE = "leave"
 class BulkRow:
     """One row of the form. `picked` is the decision that is marked, `reason` what was typed with it.
 
-    `reply` is the form of a question's answer, `unused` what was typed into one that came too late.
+    `reply` is the form of a question's answer, `unused` what was typed into one that came too late. `opened` has the
+    form of an edit, if that is open.
     """
 
     card: Card
@@ -29,6 +30,7 @@ class BulkRow:
     problem: str = ""
     reply: QuestionForm | None = None
     unused: QuestionForm | None = None
+    opened: Opened = field(default_factory=Opened)
 
     @property
     def open(self) -> bool:

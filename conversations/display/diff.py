@@ -12,8 +12,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from agents.engine.outputs.change import Change
+from conversations.database.erasable_cache import erasable
 from conversations.display.faithful import visible
 from conversations.display.matching import LineMatcher, alike
+from conversations.display.rendering.code import Run, runs_of_lines
+from conversations.display.rendering.faithful_code import visible_runs
 
 CONTEXT = 3
 """Unchanged lines around a change, as in `diff -u`."""
@@ -30,7 +33,7 @@ class DiffRow:
     """One line. `kind` is same, add or del; `number` is its line number in its own text.
 
     `marked` is the part of `text` that differs from the line that it replaces, or that replaces it. `unended`: it is
-    the last line of its text, without a newline at the end.
+    the last line of its text, without a newline at the end. `runs`: the text in colours.
     """
 
     kind: str
@@ -38,6 +41,7 @@ class DiffRow:
     text: str
     unended: bool = False
     marked: tuple[int, int] = (0, 0)
+    runs: Sequence[Run] = ()
 
     @property
     def sign(self) -> str:
@@ -49,9 +53,10 @@ class DiffRow:
         """The line as HTML, with nothing hidden: see conversations.display.faithful.visible."""
         start, end = self.marked
         if start == end:
-            return visible(self.text)
+            return visible_runs(self.runs, visible(self.text))
         before, within = _unended(self.text[:start]), _unended(self.text[start:end], last=end == len(self.text))
-        return format_html("{}<mark>{}</mark>{}", before, within, visible(self.text[end:]))
+        plain = format_html("{}<mark>{}</mark>{}", before, within, visible(self.text[end:]))
+        return visible_runs(self.runs, plain, self.marked)
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,14 @@ class Diff:
         return "folder" if self.path.endswith("/") else "file"
 
 
+@erasable
 @lru_cache(maxsize=KEPT)
 def diff(change: Change) -> Diff:
     """Return the diff of a change."""
     old, new = _lines(change.before or ""), _lines(change.after)
     grouped = LineMatcher(old, new).get_grouped_opcodes(CONTEXT) if old != new else ()
-    hunks = [_hunk(group, old, new) for group in grouped]
+    colours = [runs_of_lines(text, change.path) for text in (change.before or "", change.after)] if old != new else ()
+    hunks = [_coloured(_hunk(group, old, new), *colours) for group in grouped]
     kinds = [row.kind for hunk in hunks for row in hunk.rows]
     return Diff(change.path, change.before is None, kinds.count("add"), kinds.count("del"), hunks)
 
@@ -104,6 +111,12 @@ def _hunk(group: Sequence[tuple[str, int, int, int, int]], old: list[str], new: 
         rows += [*(one for one, _ in pairs), *gone[len(pairs) :], *(other for _, other in pairs), *come[len(pairs) :]]
     ranges = (group[0][1], group[-1][2]), (group[0][3], group[-1][4])
     return Hunk("@@ -{} +{} @@".format(*map(_range, ranges)), rows)
+
+
+def _coloured(hunk: Hunk, old: Sequence[Sequence[Run]], new: Sequence[Sequence[Run]]) -> Hunk:
+    """Return a hunk with its lines in the colours that they have in the whole of their text."""
+    rows = [replace(row, runs=(old if row.kind == "del" else new)[row.number - 1]) for row in hunk.rows]
+    return replace(hunk, rows=rows)
 
 
 def _rows(kind: str, lines: Sequence[str], start: int) -> list[DiffRow]:

@@ -22,9 +22,10 @@ from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
 from conversations.accounts.names import display_name
 from conversations.display.call import call_of, display_call, result_text
+from conversations.display.cards import cards
 from conversations.display.failure import Failure, failures_of, site_notice
 from conversations.display.faithful import inert, spelled_out
-from conversations.display.gate import Card, cards
+from conversations.display.gate import Card
 from conversations.display.value import without_references
 from conversations.files.uploads import clean_file_name
 from conversations.models import Conversation, File, GateState, Output, Prompt, State
@@ -78,12 +79,14 @@ def _about(conversation: Conversation) -> str:
 
 def _turn(prompt: Prompt, rows: Iterable[Output], gates: Mapping[int, Card], failure: Failure | None) -> Iterator[str]:
     """Yield a turn's message, its outputs, and its state unless it is complete."""
-    who = display_name(prompt.asked_by) if prompt.asked_by else prompt.get_origin_display()
+    who = display_name(prompt.starter) if prompt.starter else prompt.get_origin_display()
     yield f"## {prompt.number}. {_inline(who)}, {_time(prompt.created_at)}"
     if prompt.repeats_id:
         yield "Repeats the turn above, which has the earlier answer."
     if prompt.input:
         yield _quote(prompt.input)
+    elif prompt.reminder is not None:
+        yield f"Reminder: {_inline(prompt.reminder)}"
     elif prompt.input is None:
         yield "Continue from where it stopped." if prompt.continues_id else "Started without a message."
     if given := prompt.files.all():

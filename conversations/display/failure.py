@@ -119,8 +119,8 @@ KINDS = {
     "context_overflow": FailureKind(
         "This conversation has become too long for the model.",
         "Start a new conversation, and tell the agent what it needs to know. This one stays as it is.",
-        "If it happens often, let the site send less of earlier turns.",
-        ("AGENTSITE_HISTORY_TOKENS", "AGENTSITE_RESULT_CHARACTERS"),
+        "If it happens often, let the site send less of earlier turns, or fewer tools.",
+        ("AGENTSITE_HISTORY_TOKENS", "AGENTSITE_RESULT_CHARACTERS", "AGENTSITE_TOOL_TOKENS"),
         remedy=Remedy.NONE,
     ),
     "unknown_model": FailureKind(

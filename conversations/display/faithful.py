@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from heapq import merge
 from html import unescape
-from itertools import groupby
 
-from django.utils.html import conditional_escape, format_html, format_html_join, strip_tags
+from django.utils.html import conditional_escape, format_html, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 
 from agents.engine.ledger import JSON
@@ -27,6 +26,8 @@ BREAKS_MOST = 4
 """Consecutive line breaks that are shown as they are."""
 
 _BLANKS = re.compile(rf"[ \t]+(?=\n|\Z)|[ \t]{{{SPACES_MOST + 1},}}|\n{{{BREAKS_MOST + 1},}}")
+LINE_END = "\u21b5"
+_LINE_END = re.compile(r"(?<!line breaks</span>)\n")
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -35,15 +36,21 @@ def visible(text: str) -> SafeString:
     return mark_safe("".join(map(conditional_escape, _pieces(text))))  # noqa: S308 - escaped, piece by piece
 
 
-def command_lines(command: str) -> list[SafeString]:
-    """Return all lines of a command as HTML. A word is kept in one piece, so that it does not look like two."""
-    lines = []
-    for run, line in _counted(command.split("\n")):
-        if run > BREAKS_MOST:
-            lines.append(_mark(f"{run:,} empty lines"))
-        else:
-            lines += [_line(line)] * run
-    return lines
+def argument(text: str) -> SafeString:
+    """Return one argument of a program as HTML: also its blanks at both ends, its tabs and line breaks have marks."""
+    if not text:
+        return _mark("empty", "An argument of no characters")
+    shown = str(visible(text))
+    leading = len(shown) - len(shown.lstrip(" "))
+    shown = "".join(_mark("\u2423", "at the beginning") for _ in range(leading)) + shown[leading:]
+    shown = shown.replace("\t", _mark("\u21e5", "A tab"))
+    return mark_safe(_LINE_END.sub(f"{_mark(LINE_END, 'A line break')}\n", shown))  # noqa: S308 - escaped by visible()
+
+
+def in_line(text: str) -> SafeString:
+    """Return the text as HTML within a sentence, with marks also for its tabs and line breaks."""
+    shown = str(visible(text)).replace("\t", _mark("\u21e5", "A tab"))
+    return mark_safe(_LINE_END.sub(_mark(LINE_END, "A line break"), shown))  # noqa: S308 - escaped by visible()
 
 
 def plain(text: str) -> str:
@@ -119,27 +126,14 @@ def _number(character: str) -> str:
     return f"U+{ord(character):04X}"
 
 
-def _line(line: str) -> SafeString:
-    body = line.rstrip(" \t")
-    parts = re.split(r"([ \t]+)", body)
-    words = (
-        format_html('<span class="w">{}</span>', visible(part)) if part and part[0] not in " \t" else _blanks(part)
-        for part in parts
-    )
-    return format_html_join("", "{}", ((word,) for word in words)) + visible(line[len(body) :])
+def blanks(part: str) -> str:
+    """Return a run of blanks as HTML: as it is, or a mark that counts it."""
+    return part if len(part) <= SPACES_MOST else counted(f"{len(part):,} blanks")
 
 
-def _blanks(part: str) -> str:
-    return part if len(part) <= SPACES_MOST else _mark(f"{len(part):,} blanks")
-
-
-def _counted(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield each line with its count: consecutive empty lines are counted together."""
-    for filled, run in groupby(lines, key=bool):
-        if filled:
-            yield from ((1, line) for line in run)
-        else:
-            yield len(list(run)), ""
+def counted(words: str) -> SafeString:
+    """Return the mark in place of something that is repeated too often."""
+    return _mark(words)
 
 
 def _without_surrogates(text: str) -> str:

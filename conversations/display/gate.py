@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.contrib.auth.models import AnonymousUser, User
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
@@ -17,49 +16,52 @@ from agents.engine.decisions import DECISIONS, RUNS, Ask, Decision, DecisionRule
 from agents.engine.execution.gates import ANOTHER, NO_REASON
 from agents.engine.outputs.change import Change
 from agents.engine.outputs.kinds import Success, ToolOutput
-from agents.engine.paths import HUMAN, parent
+from agents.engine.paths import HUMAN
 from agents.engine.tools.tool import Risk
-from conversations.accounts.names import deciders, display_name, names_of
 from conversations.approvals.answers import Question
-from conversations.approvals.permissions import barred_from_allowing, may_allow, may_decide
-from conversations.display.asker import Asker, askers_of
+from conversations.display.asker import Asker
 from conversations.display.call import CallField, DisplayedCall, call_of, display_call, result_text, was_cut_off
+from conversations.display.card_place import CardPlace, in_chat
+from conversations.display.changes import FieldChange, changes_of_call, typed_changes
 from conversations.display.diff import Diff, diff
 from conversations.display.faithful import first_line
+from conversations.display.helps import LINE_MOST, Helps, TurnStart
 from conversations.display.html_cache import cached_html
 from conversations.display.lookalikes import lookalikes
 from conversations.display.mixed import mixed_words
 from conversations.display.question import QuestionForm, answer_fields, asked_again
+from conversations.display.remember_form import RememberForm
 from conversations.display.risk import is_red, risk_words
 from conversations.display.schema_form import SchemaForm
 from conversations.models import GateState, Output
 
-PLACES = {"page": "in the chat", "admin": "in the admin", "api": "over the API"}
+PLACES = {"page": "in the chat", "inbox": "in the inbox", "admin": "in the admin", "api": "over the API"}
 """Where people decide."""
 
-NAMED_MOST = 4
-"""People who may decide that are listed by name."""
 TITLE_MOST = 80
 """Characters of what a policy asks to approve, if that is the heading of its card."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """The open form of a card: `state` is plain, edit or reject.
+    """The open form of a card: `state` is plain, edit, reject or remember.
 
-    `form` has the fields of an edit, `reply` those of an answer. `text` is what was typed as reason. `problem` says why
-    the request was refused. `facts` are the facts about the edited call, and `change` is what it would change; both
-    were shown under the digest `seen`.
+    `form` has the fields of an edit, `reply` those of an answer, `remember` those of a grant. `text` is what was typed
+    as reason. `problem` says why the request was refused. `facts` are the facts about the edited call, and `change` is
+    what it would change; both were shown under the digest `seen`. `password` says why the reader's
+    password is asked for, or was not accepted.
     """
 
     state: str = "plain"
     form: SchemaForm | None = None
     reply: QuestionForm | None = None
+    remember: RememberForm | None = None
     text: str = ""
     problem: str = ""
     facts: Sequence[str] = ()
     change: Change | None = None
     seen: str = ""
+    password: str = ""
 
     def with_facts(self, details: Mapping[str, Any]) -> Opened:
         """Return the same form with the details of a `facts_changed` refusal."""
@@ -67,9 +69,19 @@ class Opened:
         return replace(self, facts=details["facts"], change=change, seen=details["digest"])
 
     @property
+    def says_problem(self) -> bool:
+        """Whether its form has a place of its own for the problem, beside its buttons."""
+        return bool(self.form or self.remember)
+
+    @property
     def diff(self) -> Diff | None:
         """The edited call's change, line by line."""
         return diff(self.change) if self.change else None
+
+    @property
+    def changes(self) -> list[FieldChange]:
+        """What was typed into the form of an edit, field by field."""
+        return typed_changes(self.form) if self.form else []
 
 
 @dataclass
@@ -78,9 +90,12 @@ class Card:
 
     `editor`: the name of who edited the call, where four eyes are needed and somebody else is asked about the edit.
     `asker`: who asks for it; `quotes`: whether what the agent said stands at this card, and not at one before it.
+    `start`: what its turn came of; None if that stands at a card before it. `helps`: what else helps to decide.
 
     `may`: whether the reader may decide it; `allow`: whether they may let it run, which with four eyes is up to
-    somebody else; `deciders`: the names of people who may. `opened` is set by a view.
+    somebody else; `own_call`: whether it is a call of theirs; `deciders`: the names of people who may. `why_asked`: why
+    grants of theirs for this tool do not cover it. `password`: "asked" if they need theirs for that, "none" if they
+    have none. `opened` and `place` are set by a view; without a place it stands in the chat.
     """
 
     row: Output
@@ -90,10 +105,21 @@ class Card:
     editor: str = ""
     asker: Asker = field(default_factory=Asker)
     quotes: bool = False
+    start: TurnStart | None = None
+    helps: Helps | None = None
     may: bool = False
     allow: bool = False
+    own_call: bool = False
     deciders: Sequence[str] = ()
+    why_asked: Sequence[str] = ()
+    password: str = ""
     opened: Opened = Opened()
+    place: CardPlace | None = None
+
+    @property
+    def at(self) -> CardPlace:
+        """The addresses of its forms."""
+        return self.place or in_chat(self.row)
 
     @property
     def pending(self) -> bool:
@@ -137,7 +163,7 @@ class Card:
     def unused(self) -> QuestionForm | None:
         """What was typed, if somebody else has answered meanwhile, or something else is asked now."""
         typed = self.opened.reply
-        used = typed and self.pending and typed.question == self.question and not typed.stale
+        used = typed and self.pending and self.allow and typed.question == self.question and not typed.stale
         return None if used else typed
 
     @property
@@ -154,6 +180,12 @@ class Card:
         return self.pending and self.row.ask == Ask.APPROVE and self.entry.tool != HUMAN
 
     @property
+    def rememberable(self) -> bool:
+        """Whether the reader can grant calls like this one with its approval."""
+        gate = self.entry.approval
+        return self.editable and self.allow and self.own_call and bool(gate and gate.grantable)
+
+    @property
     def for_another(self) -> bool:
         """Whether four eyes are needed: an edit then asks somebody else."""
         return self.row.who == ANOTHER
@@ -165,6 +197,18 @@ class Card:
             return None
         gate = self.entry.approval
         return display_call(self.entry.tool, self.entry.proposed, gate.proposed if gate else None, gate)
+
+    @property
+    def led_long(self) -> bool:
+        """Whether what led to it takes more than its three lines."""
+        texts = (self.start.message if self.start else "", self.asker.words if self.quotes else "")
+        return any("\n" in text or len(text) > LINE_MOST for text in texts)
+
+    @property
+    def edits(self) -> list[FieldChange]:
+        """What a person changed of what the agent asked for, field by field."""
+        before = self.entry.proposed
+        return changes_of_call(self.entry.tool, before, self.entry.input) if before is not None else []
 
     @property
     def reason(self) -> str:
@@ -280,33 +324,6 @@ class Card:
     def started(self) -> datetime | None:
         """When the call started; None if it did not."""
         return datetime.fromisoformat(self.entry.started_at) if self.entry.started_at else None
-
-
-def cards(rows: Sequence[Output], reader: User | AnonymousUser, *, decided: bool = False) -> list[Card]:
-    """Return the cards of these outputs, in order. Names and askers are looked up once for all of them.
-
-    Decided ones have their askers only if `decided` says so: most pages do not tell who asked. What the agent said of
-    several calls of an answer stands at the first of them, and at the first that was edited: there it is about the
-    original input.
-    """
-    names = names_of({actor for row in rows for actor in (row.decided_by, row.edited_by) if actor}, reader)
-    found = [card(row, names) for row in rows]
-    askers = askers_of([each.row for each in found if decided or each.pending])
-    quoted = set()
-    for each in found:
-        each.asker = askers.get(each.row.pk, each.asker)
-        said = each.row.prompt_id, parent(each.row.path), each.entry.proposed is not None
-        each.quotes = bool(each.asker.words) and not each.interrupted and said not in quoted
-        quoted |= {said} if each.quotes else set()
-    others: dict[tuple[int, frozenset[int]], list[str]] = {}
-    for each in (each for each in found if each.pending):
-        each.may, each.allow = may_decide(reader, each.row), may_allow(reader, each.row)
-        if not each.allow:
-            owner, but = each.row.conversation.owner, frozenset(barred_from_allowing(each.row))
-            if (owner.pk, but) not in others:
-                others[owner.pk, but] = [display_name(user) for user in deciders(owner, but)[:NAMED_MOST]]
-            each.deciders = others[owner.pk, but]
-    return found
 
 
 def warnings_first(facts: Iterable[str]) -> list[tuple[str, bool]]:

@@ -9,8 +9,9 @@ from agents.engine.closing import turn_usage
 from agents.engine.ledger import Step
 from agents.engine.outputs.kinds import Output
 from agents.engine.outputs.timeline import Outputs
-from conversations.ledger.journal import output_columns, read_steps
 from conversations.ledger.prompt_row import PromptStanding
+from conversations.ledger.reading import read_steps
+from conversations.ledger.rows import output_columns
 from conversations.models import Output as OutputRow
 from conversations.models import Prompt, State
 from conversations.usage.totals import SUMMED, Spent

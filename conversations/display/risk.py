@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.engine.tools.tool import SANDBOXED, Risk
+from agents.engine.tools.tool import NOT_SANDBOXED, SANDBOXED, Risk
 
 RISKS: dict[str, str] = {
     Risk.WRITE: "Writes",
@@ -18,8 +18,6 @@ RISKS: dict[str, str] = {
 }
 """Display names of risks; calls that only read have no badge."""
 
-NOT_SANDBOXED = "Not sandboxed"
-"""How a fact begins which says that the code of a call is not sandboxed."""
 RUNS_CODE = "Runs code"
 
 RISKS_TO_FILTER = {Risk.READ: "Reads", **RISKS, Risk.HIGH: f"{RISKS[Risk.HIGH]}, or runs code"}

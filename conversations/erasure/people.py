@@ -24,17 +24,19 @@ from conversations.models import (
     Conversation,
     Erasure,
     Notice,
+    NoticeChoice,
     PassthroughUsage,
     Prompt,
     Quota,
     Redaction,
+    Trigger,
 )
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.db.models import Model
 
-_PERSONAL: list[type[Model]] = [Account, Quota, Notice]
+_PERSONAL: list[type[Model]] = [Account, Quota, Notice, NoticeChoice]
 """Tables whose rows of a `user` go with that person."""
 
 
@@ -112,6 +114,7 @@ def _anonymize(user: User) -> None:
     for tried in (AccessAttempt, AccessFailureLog):
         tried.objects.filter(username=name).delete()
     pending.discard_all(user)
+    Trigger.objects.filter(owner=user).delete()
     _anonymize_history(user, gone)
     user.groups.clear()
     user.user_permissions.clear()

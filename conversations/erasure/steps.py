@@ -26,7 +26,7 @@ from agents.plugins.files.box import Box
 from conversations.database.hints import hint_changed
 from conversations.erasure.conversations import delete_unused_snapshots
 from conversations.files.workspaces import folder_of
-from conversations.ledger.journal import output_columns, read_steps
+from conversations.ledger.reading import read_steps
 from conversations.ledger.redacted import (
     COPY_LEAST,
     PLACEHOLDER,
@@ -38,7 +38,8 @@ from conversations.ledger.redacted import (
     sha256,
     texts,
 )
-from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, Step
+from conversations.ledger.rows import output_columns
+from conversations.models import Conversation, Draft, File, Grant, Output, Prompt, Redaction, Step
 from conversations.prompts.titles import title_from
 from conversations.verification.rules import fold_outputs
 
@@ -65,8 +66,9 @@ def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: 
 
     A call takes along its gates, its cards and their decisions, a question its answers; a message, the turns that
     repeat it and their snapshots, unless another turn uses these; text of a model, its opaque items. Everything derived
-    changes in the same transaction: outputs, the prompt's input, the title, drafts, files. What stays: kinds, names of
-    tools, decisions, codes, times, numbers, digests; backups, and what a tool put into the workspace.
+    changes in the same transaction: outputs, the prompt's input, the title, drafts, files, and grants that were given
+    with these decisions. What stays: kinds, names of tools, decisions, codes, times, numbers, digests; backups, and
+    what a tool put into the workspace.
     Copies are searched for after the commit, when nobody is kept waiting.
     Raises NotRedacted if a step does not exist, has no content, or its turn has not ended; Conversation.DoesNotExist.
     """
@@ -81,6 +83,7 @@ def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: 
         roots = {row.prompt_id for row in rows if row.type == "action_call" and not row.path}
         _redact_inputs(locked, [prompt for prompt in prompts if prompt.pk in roots])
         _delete_files(rows, roots, locked)
+        _delete_grants(rows)
         Draft.objects.of(*prompts).delete()
         for prompt in prompts:
             _fold_again(prompt)
@@ -185,6 +188,13 @@ def _delete_files(rows: Iterable[Step], roots: Collection[int], conversation: Co
     transaction.on_commit(partial(_remove, files))
 
 
+def _delete_grants(rows: Iterable[Step]) -> None:
+    """Delete the grants that were given with these decisions: their conditions have words of the call."""
+    for row in rows:
+        if row.type == "action_result" and is_gate(row.path):
+            Grant.objects.filter(prompt=row.prompt_id, path=parent(row.path)).delete()
+
+
 def _remove(files: Iterable[File]) -> None:
     for file in files:
         if not File.objects.filter(content=file.content.name).exists():  # another row may name the same content
@@ -199,10 +209,11 @@ def _remove(files: Iterable[File]) -> None:
 def _redact_inputs(conversation: Conversation, prompts: Iterable[Prompt]) -> None:
     """Replace the message in the prompts' rows, and the conversation's title if it was made from one of them."""
     for prompt in prompts:
-        sources = [prompt.input, *prompt.files.order_by("pk").values_list("name", flat=True)]
+        sources = [prompt.input, prompt.reminder, *prompt.files.order_by("pk").values_list("name", flat=True)]
         if conversation.title in {title_from(text) for text in sources if text}:
             Conversation.objects.filter(pk=conversation.pk).update(title=PLACEHOLDER)
-        Prompt.objects.filter(pk=prompt.pk, input__gt="").update(input=PLACEHOLDER)
+        Prompt.objects.filter(pk=prompt.pk, input__gt="").update(input=PLACEHOLDER, from_client={})
+        Prompt.objects.filter(pk=prompt.pk, reminder__gt="").update(reminder=PLACEHOLDER)
 
 
 def _fold_again(prompt: Prompt) -> None:

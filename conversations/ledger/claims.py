@@ -6,6 +6,7 @@ Claiming and renewing are hand-written SQL, like the journal, which checks the c
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,9 @@ from dataclasses import dataclass, field
 from django.db import OperationalError, connection, transaction
 from django.db.models import Case, Exists, F, Min, QuerySet, Value, When
 
-from conversations.database.busy import brief_waits, is_locked
+from conversations.database.busy import brief_waits, is_locked, limit_waits
+from conversations.database.changes import NUMBER
+from conversations.database.pipeline import pipelined
 from conversations.database.sql import Clock, Literal, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
 from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
@@ -29,6 +32,8 @@ class Claim:
     strikes: int
     at: float = field(default=0.0, compare=False)
     """When it was taken, or slightly before, by the monotonic clock of this process."""
+    changes: int = field(default=0, compare=False)
+    """How often people had changed what turns rely on, see `conversations.database.changes`."""
 
 
 SUSPECT = 2
@@ -56,36 +61,74 @@ def _places(strikes: str) -> str:
 
 APART = f"""({STRUCK} < {SUSPECT} OR {STRUCK} = {STRIKES} OR {_places(STRUCK)} + (
     SELECT COALESCE(SUM({_places("q.strikes")}), 0) FROM conversations_prompt q
-    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.worker = %s AND (q.strikes >= {ALONE}
-        OR q.strikes >= {SUSPECT} AND q.claimed_at > {{now}} - {PROVEN_SECONDS})) <= {PLACES})"""
-"""SQL for whether the prompt `p`, which nobody holds, may be claimed alongside those that a worker (a parameter) holds.
+    WHERE q.state IN {in_list(CLAIMABLE)} AND q.lease_until > {{now}} AND q.worker LIKE %s ESCAPE '!'
+        AND (q.strikes >= {ALONE}
+            OR q.strikes >= {SUSPECT} AND q.claimed_at > {{now}} - {PROVEN_SECONDS})) <= {PLACES})"""
+"""SQL for whether the prompt `p`, which nobody holds, may be claimed alongside those that the workers of a host hold
+(a parameter, see `_of_host`).
 
 Whoever kills a worker strikes all turns that it held, and a busy machine loses workers for reasons of its own. So the
-loss of a worker only makes suspects. Each worker tries PLACES of them at once, and the few that were lost even so one
-at a time, however long that takes: then the next loss strikes one alone. Once a suspect makes progress, is released or
-is lost, the one with the fewest strikes is next. A turn that takes its worker down fails after three tries alone; one
-that was there by chance would have to be hit in each of its own. Its end only has to be recorded, so that waits for no
-other, unless a worker was lost at that, too.
+loss of a worker only makes suspects. Each host tries PLACES of them at once, whichever of its drains have them, since
+what takes all memory takes all of its drains down; and the few that were lost even so one at a time, however long that
+takes: then the next loss strikes one alone. Once a suspect makes progress, is released or is lost, the one with the
+fewest strikes is next. A turn that takes its worker down fails after three tries alone; one that was there by chance
+would have to be hit in each of its own. Its end only has to be recorded, so that waits for no other, unless a worker
+was lost at that, too.
 """
 ALLOWED = "NOT EXISTS (SELECT 1 FROM conversations_killswitch WHERE off_at IS NULL)"
 """SQL for whether turns may run at all, that is, whether the kill switch is off."""
+_SUSPECTS = 0x5167_2A
+"""The number of the lock on PostgreSQL under which suspects are claimed one by one: each claim sees the one before."""
 _OLDEST = f"""
     SELECT p.id FROM conversations_prompt p JOIN conversations_conversation c ON c.id = p.conversation_id
     WHERE p.state IN {in_list(CLAIMABLE)} AND p.lease_until < {{now}} AND {ALLOWED} AND {APART}
+      AND ({STRUCK} >= {SUSPECT} OR {{share}})
       AND (c.active_prompt_id = p.id OR (c.active_prompt_id IS NULL AND p.state = '{State.QUEUED}' AND NOT EXISTS (
           SELECT 1 FROM conversations_prompt q
           WHERE q.conversation_id = p.conversation_id AND q.state = '{State.QUEUED}' AND q.id < p.id)))
     ORDER BY CASE WHEN {STRUCK} < {SUSPECT} THEN {STRIKES} ELSE {STRUCK} END, p.id LIMIT %s"""
 
 
-def claimable(most: int, worker: str = "") -> list[int]:
+@dataclass(frozen=True)
+class Share:
+    """The prompts that are a drain's to take: each drain of a host has those whose id leaves its number as remainder.
+
+    Suspects are for every drain, so that the one with the fewest strikes is next. `besides` are prompts of other drains
+    that this one may take as well.
+    """
+
+    number: int = 0
+    drains: int = 1
+    besides: frozenset[int] = frozenset()
+
+    def has(self, prompt: int) -> bool:
+        """Whether this prompt is the drain's own."""
+        return prompt % self.drains == self.number
+
+    def sql(self) -> str:
+        """Return SQL for whether the prompt `p` is one of these."""
+        own = f"p.id %% {self.drains} = {self.number}" if self.drains > 1 else "TRUE"
+        return f"({own} OR p.id IN ({', '.join(map(str, self.besides))}))" if self.besides else own
+
+
+ALL = Share()
+"""Every prompt."""
+
+
+def claimable(most: int, worker: str = "", share: Share = ALL) -> list[int]:
     """Return at most `most` prompts that `worker`, or one that holds none, could claim now: suspects, then the oldest.
 
-    Suspects that it has claimed keep others back, so that they take PLACES at most.
+    Suspects that its host has claimed keep others back, so that they take PLACES at most.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_OLDEST.format(now=now()), [worker, most])
+        cursor.execute(_OLDEST.format(now=now(), share=share.sql()), [_of_host(worker), most])
         return [row[0] for row in cursor.fetchall()]
+
+
+def _of_host(worker: str) -> str:
+    """Return the pattern for LIKE that the workers of this one's host have: their names end with their processes."""
+    host, slash, _ = worker.rpartition("/")
+    return re.sub("([!%_])", r"!\1", host) + "/%" if slash else worker
 
 
 def claimed() -> PromptQuerySet:
@@ -117,53 +160,66 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
     """
     at = time.monotonic()
     lost = "CASE WHEN lease_until - %s > claimed_at THEN lease_until - %s - claimed_at ELSE 0 END"
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE conversations_conversation SET active_prompt_id = %s"
-            " WHERE id = (SELECT conversation_id FROM conversations_prompt WHERE id = %s)"
-            " AND (active_prompt_id IS NULL OR active_prompt_id = %s)",
-            [prompt, prompt, prompt],
-        )
-        if cursor.rowcount == 0:
-            return None
-        cursor.execute(
-            "UPDATE conversations_prompt AS p SET fence = fence + 1, worker = %s,"
-            f" running_seconds = running_seconds + {lost},"
-            f" strikes = {STRUCK},"
-            f" claimed_at = {now()}, lease_until = {now()} + %s"
-            f" WHERE id = %s AND state IN {in_list(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
-            f" AND {APART.format(now=now())}"
-            " RETURNING conversation_id, fence, strikes",
-            [worker, lease_seconds, lease_seconds, lease_seconds, prompt, worker],
-        )
-        row = cursor.fetchone()
-        if row is None:
+    with transaction.atomic(), connection.cursor() as slot, connection.cursor() as taken:
+        with pipelined():
+            limit_waits()
+            _one_suspect_at_a_time(prompt)
+            slot.execute(
+                "UPDATE conversations_conversation SET active_prompt_id = %s"
+                " WHERE id = (SELECT conversation_id FROM conversations_prompt WHERE id = %s)"
+                " AND (active_prompt_id IS NULL OR active_prompt_id = %s)",
+                [prompt, prompt, prompt],
+            )
+            taken.execute(
+                "UPDATE conversations_prompt AS p SET fence = fence + 1, worker = %s,"
+                f" running_seconds = running_seconds + {lost},"
+                f" strikes = {STRUCK},"
+                f" claimed_at = {now()}, lease_until = {now()} + %s"
+                f" WHERE id = %s AND state IN {in_list(CLAIMABLE)} AND lease_until < {now()} AND {ALLOWED}"
+                f" AND {APART.format(now=now())}"
+                f" RETURNING conversation_id, fence, strikes, {NUMBER}",
+                [worker, lease_seconds, lease_seconds, lease_seconds, prompt, _of_host(worker)],
+            )
+        row = taken.fetchone()
+        if slot.rowcount == 0 or row is None:
             transaction.set_rollback(True)
             return None
-        conversation, fence, strikes = row
-        drop_drafts(cursor, conversation, prompt, None)
-        return Claim(conversation, prompt, fence, strikes, at)
+        conversation, fence, strikes, changes = row
+        if fence > 1:
+            drop_drafts(taken, conversation, prompt, None)
+        return Claim(conversation, prompt, fence, strikes, at, changes)
+
+
+def _one_suspect_at_a_time(prompt: int) -> None:
+    """Let nobody else claim a suspect until the open transaction ends, if this is one. SQLite has one writer anyway."""
+    if connection.vendor == "postgresql":
+        suspect = f"SELECT FROM conversations_prompt p WHERE p.id = %s AND {STRUCK} >= {SUSPECT}"
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT pg_advisory_xact_lock(%s) WHERE EXISTS ({suspect})", [_SUSPECTS, prompt])
 
 
 def renew(claims: Iterable[Claim], lease_seconds: float) -> set[int]:
     """Renew these leases with one UPDATE; return the prompts whose leases were renewed.
 
     One that ran out is renewed, too, if nobody has claimed its prompt since; but not while the kill switch is on, which
-    ends such turns. Rows that somebody else has locked are left out, so that the others do not wait for them.
+    ends such turns. Rows that somebody else has locked are left out, so that the others do not wait for them. On
+    PostgreSQL they are locked by conversation, as by records of several turns: neither waits for the other's.
     """
     pairs = [value for claim in claims for value in (claim.prompt, claim.fence)]
     if not pairs:
         return set()
     where = f"lease_until > 0 AND (lease_until > {now()} OR {ALLOWED}) AND {_these(pairs)}"
     sql = f"UPDATE conversations_prompt SET lease_until = {now()} + %s WHERE {where}"
-    free = f" AND id IN (SELECT id FROM conversations_prompt WHERE {where} FOR NO KEY UPDATE SKIP LOCKED)"
+    if connection.vendor != "postgresql":
+        return _ids(f"{sql} RETURNING id", [lease_seconds, *pairs])
+    lock = f"SELECT id FROM conversations_prompt WHERE {where} ORDER BY conversation_id FOR NO KEY UPDATE"
     try:
         with brief_waits():
-            return _ids(f"{sql} RETURNING id", [lease_seconds, *pairs])
+            return _ids(f"{sql} AND id IN ({lock}) RETURNING id", [lease_seconds, *pairs, *pairs])
     except OperationalError as error:
         if not is_locked(error):
             raise
-    return _ids(f"{sql}{free} RETURNING id", [lease_seconds, *pairs, *pairs])
+    return _ids(f"{sql} AND id IN ({lock} SKIP LOCKED) RETURNING id", [lease_seconds, *pairs, *pairs])
 
 
 def still_claimed(claims: Iterable[Claim]) -> set[int]:

@@ -10,8 +10,8 @@ from agents.engine.outputs.timeline import Outputs
 from agents.engine.paths import is_gate, parent
 from conversations.database.busy import brief_waits
 from conversations.ledger.claims import STRIKES, Claim
-from conversations.ledger.journal import engine_steps
 from conversations.ledger.locked import LockedTurn, locked_turn
+from conversations.ledger.reading import engine_steps
 from conversations.models import Output, State
 from conversations.models import Step as StepRow
 

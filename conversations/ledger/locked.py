@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 
 from django.db import transaction
 
-from agents.engine.closing import close_turn
+from agents.engine.closing import close_turn, given_back
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step
 from agents.engine.outputs.timeline import Outputs
 from agents.engine.secrets import hide_in_step
 from agents.engine.view import View
-from conversations.ledger.journal import LedgerPlace, append, read_steps
+from conversations.ledger.journal import append
+from conversations.ledger.place import LedgerPlace
+from conversations.ledger.reading import read_steps
 from conversations.ledger.secrets import secrets_of
 from conversations.models import Conversation, Prompt, State
 
@@ -46,7 +48,9 @@ class LockedTurn:
             if output := outputs.add(new):
                 changed[output.position] = output
         if placed:
-            self.place = append(self.place, Record(tuple(placed), tuple(changed.values())), fence=fence)
+            gives_back = given_back(self.view, placed)
+            record = Record(tuple(placed), tuple(changed.values()), gives_back=gives_back)
+            self.place = append(self.place, record, fence=fence)
 
     def stop(self, actor: str, reason: str, *, held: bool) -> None:
         """Record that the turn is stopped. A turn that has ended does not change.
@@ -59,6 +63,12 @@ class LockedTurn:
             self.append([Step(actor, "cancel", {"reason": reason})])
         if not held:
             self.append(close_turn(self.view, State.CANCELLED, "cancelled", STOPPED))
+
+
+def new_turn(prompt: Prompt, conversation: Conversation) -> LockedTurn:
+    """Return the ledger, still empty, of a prompt that was just stored in this conversation, which must be locked."""
+    place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
+    return LockedTurn(prompt, place, View())
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agents.engine.closing import USAGE, answer_price, answer_usage, is_round, turn_end
+from agents.engine.closing import USAGE, answer_price, answer_usage, turn_end
 from agents.engine.ledger import JSON, Step
+from agents.engine.view import is_round
 from conversations.models.prompt import State
 
 PROGRESS_LESS = {"action_call", "action_start", "action_retry", "note"}

@@ -35,8 +35,8 @@ STAYS: Mapping[str, frozenset[str]] = {
     "action_deferred": frozenset(),
     "action_result": frozenset(
         {
-            "error", "code", "usage", "model", "finish", "cost_nano_usd", "decision", "via", "digest", "remember",
-            "state", "stop_reason", "returns", "began",
+            "error", "code", "usage", "model", "finish", "cost_nano_usd", "decision", "via", "digest", "state",
+            "stop_reason", "returns", "began",
         }
     ),
     "state": frozenset({"plugin"}),
@@ -47,13 +47,16 @@ STAYS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 """The keys kept in payloads of built-in step types. For outputs, their kind says; for other types, none are kept."""
 ASKED_STAYS: Mapping[str, frozenset[str]] = {
-    "": frozenset({"tier", "continues", "repeats"}),  # what the site says, wherever it stands
+    "": frozenset({"tier", "continues", "repeats", "trigger"}),  # what the site says, wherever it stands
     "model": frozenset({"round"}),
-    HUMAN: frozenset({"ask", "tool", "title", "preview", "risk", "digest", "who", "edited_by", "expires_at"}),
+    HUMAN: frozenset(
+        {"ask", "tool", "title", "preview", "undoable", "risk", "digest", "who", "edited_by", "grantable", "expires_at"}
+    ),
     SLEEP: frozenset({"until"}),
 }
 """The keys kept in the input of a call: the turn itself (""), a round, a gate, a sleep. Of a tool's, nothing is."""
 FILE_STAYS = frozenset({"id", "size"})
+SYSTEM_STAYS = frozenset({"id", "version"})
 COPY_LEAST = 8
 """The length from which a text is searched for in other steps. Shorter texts occur everywhere."""
 _PIECE, _STRIDE = 5, 4
@@ -197,8 +200,13 @@ def _asked(step: KeptStep, policy: str, asked: dict[str, JSON]) -> dict[str, JSO
 
 
 def _site(said: dict[str, JSON]) -> dict[str, JSON]:
-    """Return what the site says of a turn without its content: texts, and the names of files."""
+    """Return what the site says of a turn without its content: texts, and the names of files.
+
+    Which version of a system prompt it had stays. Its text goes: it may call a person by name.
+    """
     left = _kept(said, ASKED_STAYS[""])
+    if isinstance(system := said.get("system"), dict):
+        left["system"] = _kept(system, SYSTEM_STAYS)
     if isinstance(files := said.get("files"), list):
         left["files"] = [_kept(file, FILE_STAYS) if isinstance(file, dict) else _without("", file) for file in files]
     return left

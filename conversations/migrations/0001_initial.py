@@ -30,6 +30,13 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="ChangeCount",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.BigIntegerField(default=0)),
+            ],
+        ),
+        migrations.CreateModel(
             name="Snapshot",
             fields=[
                 ("sha256", models.CharField(max_length=64, primary_key=True, serialize=False)),
@@ -57,6 +64,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Drain",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("host", models.CharField(max_length=100)),
+                ("number", models.PositiveSmallIntegerField()),
+                ("token", models.CharField(help_text="Of the process that took the number.", max_length=64)),
+                (
+                    "until",
+                    models.FloatField(default=0, help_text="Until when it holds the number, by the database's clock."),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("host", "number"), name="one_drain_per_number")],
+            },
+        ),
+        migrations.CreateModel(
             name="Worker",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -64,18 +87,10 @@ class Migration(migrations.Migration):
                 ("pid", models.PositiveIntegerField(default=0, help_text="Of the parent, `manage.py worker`.")),
                 ("started_at", models.FloatField(default=0, help_text="When its cluster was last started.")),
                 ("beat_at", models.FloatField(default=0, help_text="When a background task of it last ran.")),
-                ("stopping", models.BooleanField(default=False, help_text="The stop mark, which its drain reads.")),
+                ("stopping", models.BooleanField(default=False, help_text="The stop mark, which its drains read.")),
                 (
-                    "drain",
-                    models.CharField(
-                        blank=True, help_text="The process that runs turns, of which a host has one.", max_length=64
-                    ),
-                ),
-                (
-                    "drain_until",
-                    models.FloatField(
-                        default=0, help_text="Until when it is the host's drain, by the database's clock."
-                    ),
+                    "drains",
+                    models.PositiveSmallIntegerField(default=1, help_text="How many it is to have, numbered from 0."),
                 ),
             ],
         ),
@@ -83,14 +98,27 @@ class Migration(migrations.Migration):
             name="Account",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("zone", models.CharField(blank=True, help_text="Their time zone. Empty: the site's.", max_length=64)),
                 (
-                    "mail",
-                    models.BooleanField(default=True, help_text="Send an e-mail when a turn waits and nobody looks."),
+                    "quiet_from",
+                    models.TimeField(blank=True, help_text="When their quiet hours begin, in their zone.", null=True),
+                ),
+                (
+                    "quiet_to",
+                    models.TimeField(
+                        blank=True, help_text="When these end; before the beginning: the next day.", null=True
+                    ),
                 ),
                 (
                     "looked_at",
                     models.FloatField(
                         default=0, help_text="When a page of theirs was last in view (database's clock)."
+                    ),
+                ),
+                (
+                    "mailed_at",
+                    models.FloatField(
+                        default=0, help_text="When they were last notified by e-mail (database's clock)."
                     ),
                 ),
                 (
@@ -112,7 +140,9 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(help_text="What it is for.", max_length=100)),
                 (
                     "scopes",
-                    models.JSONField(default=list, help_text="Of read, chat, decide, workflows and passthrough."),
+                    models.JSONField(
+                        default=list, help_text="Of read, chat, decide, workflows, context and passthrough."
+                    ),
                 ),
                 (
                     "only_models",
@@ -178,6 +208,15 @@ class Migration(migrations.Migration):
                     "seen_seq",
                     models.BigIntegerField(
                         default=0, editable=False, help_text="The last step its owner had on a page in view."
+                    ),
+                ),
+                (
+                    "unsaid",
+                    models.BigIntegerField(
+                        db_index=True,
+                        default=0,
+                        editable=False,
+                        help_text="The number, among those of all conversations, of its last change that no step records.",
                     ),
                 ),
                 (
@@ -321,6 +360,19 @@ class Migration(migrations.Migration):
             bases=("conversations.output",),
         ),
         migrations.CreateModel(
+            name="ToolUse",
+            fields=[],
+            options={
+                "verbose_name": "tool",
+                "permissions": [("view_tooluse", "Can view tools, and who used them")],
+                "proxy": True,
+                "default_permissions": (),
+                "indexes": [],
+                "constraints": [],
+            },
+            bases=("conversations.output",),
+        ),
+        migrations.CreateModel(
             name="Prompt",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -345,6 +397,14 @@ class Migration(migrations.Migration):
                     "input",
                     models.TextField(
                         blank=True, help_text="What was said; empty where the system started it.", null=True
+                    ),
+                ),
+                (
+                    "from_client",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        help_text="What an OpenAI client sent besides: `quotes`, and the `form` of the answer.",
                     ),
                 ),
                 ("visible", models.BooleanField(default=True)),
@@ -400,6 +460,12 @@ class Migration(migrations.Migration):
                     "wake_at",
                     models.DateTimeField(blank=True, help_text="When the next of its sleeps is over.", null=True),
                 ),
+                (
+                    "announced",
+                    models.BooleanField(
+                        default=False, editable=False, help_text="Whom to tell of its end was looked at."
+                    ),
+                ),
                 ("running_seconds", models.FloatField(default=0, help_text="Waiting for people left out.")),
                 (
                     "fence",
@@ -434,6 +500,7 @@ class Migration(migrations.Migration):
                     "continues",
                     models.ForeignKey(
                         blank=True,
+                        db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
@@ -443,6 +510,7 @@ class Migration(migrations.Migration):
                 (
                     "conversation",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="prompts",
                         to="conversations.conversation",
@@ -452,6 +520,7 @@ class Migration(migrations.Migration):
                     "repeats",
                     models.ForeignKey(
                         blank=True,
+                        db_index=False,
                         help_text="The turn it asks again.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
@@ -478,18 +547,60 @@ class Migration(migrations.Migration):
             name="Notice",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("seq", models.BigIntegerField(help_text="Of the step that paused the turn.")),
-                ("sent_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("waits", "Waits"), ("ended", "Ended"), ("failed", "Failed"), ("trigger", "Trigger")],
+                        max_length=8,
+                    ),
+                ),
+                ("seq", models.BigIntegerField(default=0, help_text="Of the step that paused or ended the turn.")),
+                (
+                    "title",
+                    models.CharField(
+                        blank=True, help_text="What it is about, where that is not a turn.", max_length=200
+                    ),
+                ),
+                ("link", models.CharField(blank=True, help_text="The path of its page, likewise.", max_length=200)),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                ("page", models.BooleanField(default=False, help_text="To be shown by the browser.")),
+                ("mail", models.BooleanField(default=False, help_text="To be sent by e-mail.")),
+                ("mailed_at", models.DateTimeField(blank=True, help_text="When it was.", null=True)),
+                (
+                    "prompt",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notices",
+                        to="conversations.prompt",
+                    ),
+                ),
                 (
                     "user",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
                     ),
                 ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="NoticeChoice",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
-                    "prompt",
+                    "kind",
+                    models.CharField(
+                        choices=[("waits", "Waits"), ("ended", "Ended"), ("failed", "Failed"), ("trigger", "Trigger")],
+                        max_length=8,
+                    ),
+                ),
+                ("page", models.BooleanField(help_text="By the browser, while a page of the site is open.")),
+                ("mail", models.BooleanField(help_text="By e-mail.")),
+                (
+                    "user",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="notices", to="conversations.prompt"
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
                     ),
                 ),
             ],
@@ -801,6 +912,48 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
+        migrations.CreateModel(
+            name="ClientMark",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("request", "The request that started the turn"),
+                            ("answer", "All texts that the client has, once it was given this answer"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("digest", models.CharField(max_length=64)),
+                (
+                    "key",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.KNOX_TOKEN_MODEL,
+                    ),
+                ),
+                (
+                    "prompt",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="conversations.prompt"
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("key", "digest", "kind", "prompt"), name="one_mark_of_a_client")
+                ],
+            },
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(
+                condition=models.Q(("state", "queued")), fields=["conversation", "id"], name="prompt_queued"
+            ),
+        ),
         migrations.AddIndex(
             model_name="prompt",
             index=models.Index(
@@ -825,6 +978,30 @@ class Migration(migrations.Migration):
                 condition=models.Q(("policy", "agent"), _negated=True),
                 fields=["asked_by", "policy", "-id"],
                 name="prompt_last",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(
+                condition=models.Q(("announced", False), ("ended_at__isnull", False)),
+                fields=["ended_at"],
+                name="prompt_unannounced",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(fields=["conversation", "ended_at"], name="prompt_ended"),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(
+                condition=models.Q(("continues__isnull", False)), fields=["continues"], name="prompt_continues"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(
+                condition=models.Q(("repeats__isnull", False)), fields=["repeats"], name="prompt_repeats"
             ),
         ),
         migrations.AddIndex(
@@ -857,6 +1034,44 @@ class Migration(migrations.Migration):
                 condition=models.Q(("gate", ""), _negated=True), fields=["gate", "asked_at"], name="output_gates"
             ),
         ),
+        migrations.AddIndex(
+            model_name="output",
+            index=models.Index(
+                condition=models.Q(("gate", "pending")), fields=["expires_at", "id"], name="output_expiring"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="output",
+            index=models.Index(
+                condition=models.Q(("decided_at__isnull", False)),
+                fields=["-decided_at", "-id"],
+                name="output_decided",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="output",
+            index=models.Index(
+                condition=models.Q(("decided_at__isnull", False)),
+                fields=["tool", "-decided_at", "-id"],
+                name="output_earlier",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="output",
+            index=models.Index(
+                condition=models.Q(("decided_at__isnull", False)),
+                fields=["conversation", "tool", "-decided_at", "-id"],
+                name="output_earlier_here",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="output",
+            index=models.Index(
+                condition=models.Q(("tool", ""), _negated=True),
+                fields=["tool", "result", "gate", "prompt"],
+                name="output_tools",
+            ),
+        ),
         migrations.AddConstraint(
             model_name="output",
             constraint=models.UniqueConstraint(
@@ -866,6 +1081,20 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="notice",
             constraint=models.UniqueConstraint(fields=("user", "prompt", "seq"), name="told_once"),
+        ),
+        migrations.AddIndex(
+            model_name="notice",
+            index=models.Index(condition=models.Q(("page", True)), fields=["user", "-id"], name="notice_page"),
+        ),
+        migrations.AddIndex(
+            model_name="notice",
+            index=models.Index(
+                condition=models.Q(("mail", True), ("mailed_at", None)), fields=["user", "id"], name="notice_due"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="noticechoice",
+            constraint=models.UniqueConstraint(fields=("user", "kind"), name="one_choice_per_kind"),
         ),
         migrations.AddConstraint(
             model_name="runsecret",
@@ -889,6 +1118,14 @@ class Migration(migrations.Migration):
                 condition=models.Q(("active_prompt__isnull", False)), fields=["owner"], name="conversation_open"
             ),
         ),
+        migrations.AddIndex(
+            model_name="conversation",
+            index=models.Index(
+                condition=models.Q(("workspace_bytes__gt", 0)),
+                fields=["owner", "workspace_bytes"],
+                name="conversation_workspace",
+            ),
+        ),
         migrations.AddConstraint(
             model_name="redaction",
             constraint=models.UniqueConstraint(fields=("conversation", "seq"), name="one_redaction_per_step"),
@@ -900,7 +1137,11 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="step",
             index=models.Index(
-                condition=models.Q(("type", "state")), fields=["conversation", "seq"], name="step_state"
+                models.F("conversation"),
+                conversations.models.step.OfPlugin("payload"),
+                models.F("seq"),
+                condition=models.Q(("type", "state")),
+                name="step_state",
             ),
         ),
         migrations.AddIndex(
@@ -962,5 +1203,227 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 fields=("key_id", "model", "minute"), name="one_passthrough_usage_a_minute"
             ),
+        ),
+        migrations.CreateModel(
+            name="Grant",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("tool", models.CharField(max_length=100)),
+                ("schema", models.CharField(max_length=64)),
+                ("scope", models.CharField(choices=[("exact", "exact"), ("fields", "fields")], max_length=16)),
+                ("digest", models.CharField(blank=True, max_length=64)),
+                ("conditions", models.JSONField(default=list)),
+                ("warnings", models.JSONField(default=list)),
+                ("callers", models.JSONField(default=list)),
+                ("until", models.DateTimeField(blank=True, null=True)),
+                ("uses", models.PositiveIntegerField(blank=True, null=True)),
+                ("unattended", models.BooleanField(default=False)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("path", models.CharField(max_length=200)),
+                ("given_at", models.DateTimeField(auto_now_add=True)),
+                ("used", models.PositiveIntegerField(default=0)),
+                ("used_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "conversation",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="conversations.conversation",
+                    ),
+                ),
+                (
+                    "prompt",
+                    models.ForeignKey(
+                        help_text="Where it was given.",
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="conversations.prompt",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="grants", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-pk"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("revoked_at", None)), fields=["user", "tool"], name="grant_standing"
+                    )
+                ],
+            },
+        ),
+        migrations.AddField(
+            model_name="prompt",
+            name="reminder",
+            field=models.TextField(blank=True, help_text="What the trigger says that started the turn.", null=True),
+        ),
+        migrations.CreateModel(
+            name="Trigger",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100)),
+                ("zone", models.CharField(max_length=64)),
+                ("at", models.DateTimeField(blank=True, null=True)),
+                ("seconds", models.PositiveIntegerField(blank=True, null=True)),
+                ("since", models.DateTimeField(blank=True, null=True)),
+                ("expression", models.CharField(blank=True, max_length=100)),
+                ("slot", models.DateTimeField(blank=True, null=True)),
+                ("next_at", models.DateTimeField(blank=True, null=True)),
+                ("policy", models.CharField(default="agent", max_length=100)),
+                ("text", models.TextField(blank=True, help_text="What the agent is reminded of.")),
+                ("input", models.JSONField(blank=True, default=dict, help_text="What a workflow is started with.")),
+                ("tier", models.CharField(default="normal", max_length=16)),
+                (
+                    "overlap",
+                    models.CharField(
+                        choices=[("skip", "Leave it out"), ("queue", "Let it wait its turn")],
+                        default="skip",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        blank=True, help_text="Of the request that made it, which may come twice.", max_length=210
+                    ),
+                ),
+                ("key_digest", models.CharField(blank=True, help_text="Of what was sent with the key.", max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("paused_at", models.DateTimeField(blank=True, null=True)),
+                ("failures", models.PositiveIntegerField(default=0, help_text="In a row.")),
+                ("off_reason", models.CharField(blank=True, help_text="Why the site switched it off.", max_length=300)),
+                (
+                    "asked_in",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="The chat in which the agent made it. It goes with it, because its words are from there.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="conversations.conversation",
+                    ),
+                ),
+                (
+                    "conversation",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Where its turns stand. Empty until the first, unless that is a chat.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="triggers",
+                        to="conversations.conversation",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="triggers",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-pk"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Firing",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slot", models.DateTimeField(blank=True, null=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Waits"),
+                            ("started", "Started"),
+                            ("folded", "Counted with the turn that waits"),
+                            ("skipped", "Left out"),
+                            ("missed", "Missed"),
+                            ("failed", "Failed"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("reason", models.TextField(blank=True)),
+                ("times", models.PositiveIntegerField(default=1)),
+                ("open", models.BooleanField(default=False)),
+                ("fired_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "prompt",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="firings",
+                        to="conversations.prompt",
+                    ),
+                ),
+                (
+                    "trigger",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="firings",
+                        to="conversations.trigger",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-pk"],
+            },
+        ),
+        migrations.AddField(
+            model_name="prompt",
+            name="trigger",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                help_text="What started it, as long as there is that.",
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="prompts",
+                to="conversations.trigger",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="prompt",
+            index=models.Index(
+                condition=models.Q(("trigger__isnull", False)), fields=["trigger"], name="prompt_triggered"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="trigger",
+            index=models.Index(condition=models.Q(("next_at__isnull", False)), fields=["next_at"], name="trigger_due"),
+        ),
+        migrations.AddConstraint(
+            model_name="trigger",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("key", ""), _negated=True), fields=("owner", "key"), name="one_trigger_per_request"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="firing",
+            index=models.Index(fields=["trigger", "-id"], name="firing_history"),
+        ),
+        migrations.AddIndex(
+            model_name="firing",
+            index=models.Index(condition=models.Q(("open", True)), fields=["trigger"], name="firing_open"),
+        ),
+        migrations.AddIndex(
+            model_name="firing",
+            index=models.Index(condition=models.Q(("state", "queued")), fields=["trigger", "id"], name="firing_queued"),
+        ),
+        migrations.AddConstraint(
+            model_name="firing",
+            constraint=models.UniqueConstraint(fields=("trigger", "slot"), name="one_firing_per_slot"),
         ),
     ]

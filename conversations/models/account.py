@@ -1,4 +1,4 @@
-"""Per-user models besides Django's user: settings, quota, notices sent by e-mail, and API keys."""
+"""Per-user models besides Django's user: settings, quota and API keys."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from django.db import models
 from knox.models import AbstractAuthToken, AuthTokenManager
 from knox.settings import CONSTANTS
 
-from conversations.models.prompt import Prompt
-
 
 class Account(models.Model):
     """A user's settings. The row is created when it is first needed."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="account")
-    mail = models.BooleanField(default=True, help_text="Send an e-mail when a turn waits and nobody looks.")
+    zone = models.CharField(max_length=64, blank=True, help_text="Their time zone. Empty: the site's.")
+    quiet_from = models.TimeField(null=True, blank=True, help_text="When their quiet hours begin, in their zone.")
+    quiet_to = models.TimeField(null=True, blank=True, help_text="When these end; before the beginning: the next day.")
     looked_at = models.FloatField(default=0, help_text="When a page of theirs was last in view (database's clock).")
+    mailed_at = models.FloatField(default=0, help_text="When they were last notified by e-mail (database's clock).")
 
     def __str__(self) -> str:
         return f"Account of {self.user}"
@@ -58,28 +59,14 @@ class Quota(models.Model):
         return f"Quota of {self.user}"
 
 
-class Notice(models.Model):
-    """A record that a user was e-mailed about one pause of a turn. One row per pause, so nobody is e-mailed twice."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    prompt = models.ForeignKey(Prompt, on_delete=models.CASCADE, related_name="notices")
-    seq = models.BigIntegerField(help_text="Of the step that paused the turn.")
-    sent_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "prompt", "seq"], name="told_once")]
-
-    def __str__(self) -> str:
-        return f"Notice of prompt {self.prompt_id} to user {self.user_id}"
-
-
 class Scope(models.TextChoices):
-    """What an API key may do. Every scope includes reading, except for `passthrough`, which is only for /v1."""
+    """What an API key may do. Every scope includes reading, except for the two that are for OpenAI clients."""
 
     READ = "read", "Read"
     CHAT = "chat", "Start and stop turns"
     DECIDE = "decide", "Decide approvals"
     WORKFLOWS = "workflows", "Start workflows"
+    CONTEXT = "context", "Talk to the agent with any OpenAI client"
     PASSTHROUGH = "passthrough", "Use the site\u2019s models with any OpenAI client"
 
 
@@ -88,7 +75,7 @@ class ApiKey(AbstractAuthToken):  # type: ignore[misc]
 
     digest = models.CharField(max_length=CONSTANTS.DIGEST_LENGTH, unique=True)  # not the primary key: pages show that
     name = models.CharField(max_length=100, help_text="What it is for.")
-    scopes = models.JSONField(default=list, help_text="Of read, chat, decide, workflows and passthrough.")
+    scopes = models.JSONField(default=list, help_text="Of read, chat, decide, workflows, context and passthrough.")
     requests_a_minute = models.PositiveIntegerField(null=True, blank=True, help_text="Under /v1. Empty: no limit.")
     requests_a_day = models.PositiveIntegerField(null=True, blank=True, help_text="The same, in the last 24 hours.")
     tokens_a_day = models.PositiveBigIntegerField(null=True, blank=True, help_text="Likewise, input and output.")

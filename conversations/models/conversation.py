@@ -76,6 +76,12 @@ class Conversation(models.Model):
     seen_seq = models.BigIntegerField(
         default=0, editable=False, help_text="The last step its owner had on a page in view."
     )
+    unsaid = models.BigIntegerField(
+        default=0,
+        db_index=True,
+        editable=False,
+        help_text="The number, among those of all conversations, of its last change that no step records.",
+    )
     workspace_bytes = models.BigIntegerField(
         default=0, editable=False, help_text="What its workspace held when it was last measured."
     )
@@ -91,6 +97,11 @@ class Conversation(models.Model):
             # Chats apart from runs, of which a person may have a hundred times as many; and what has not ended.
             models.Index(fields=["owner", "kind", "-updated_at"], name="conversation_kind"),
             models.Index(fields=["owner"], name="conversation_open", condition=models.Q(active_prompt__isnull=False)),
+            models.Index(
+                fields=["owner", "workspace_bytes"],
+                name="conversation_workspace",
+                condition=models.Q(workspace_bytes__gt=0),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.registry import load_output
+from agents.engine.paths import HUMAN
 from conversations.models.conversation import Conversation
 from conversations.models.prompt import OfPromptsQuerySet, Prompt
 
@@ -79,6 +80,20 @@ class Output(models.Model):
         indexes = [
             models.Index(fields=["asked_at"], name="output_pending", condition=Q(gate="pending")),
             models.Index(fields=["gate", "asked_at"], name="output_gates", condition=~Q(gate="")),
+            # The inbox: what waits, by when it expires, and what was decided, the newest first.
+            models.Index(fields=["expires_at", "id"], name="output_expiring", condition=Q(gate="pending")),
+            models.Index(fields=["-decided_at", "-id"], name="output_decided", condition=Q(decided_at__isnull=False)),
+            # Earlier calls of a tool that were decided, the newest first: all of them, and those of a conversation.
+            models.Index(
+                fields=["tool", "-decided_at", "-id"], name="output_earlier", condition=Q(decided_at__isnull=False)
+            ),
+            models.Index(
+                fields=["conversation", "tool", "-decided_at", "-id"],
+                name="output_earlier_here",
+                condition=Q(decided_at__isnull=False),
+            ),
+            # All that is counted of tools, so that counting reads no table.
+            models.Index(fields=["tool", "result", "gate", "prompt"], name="output_tools", condition=~Q(tool="")),
         ]
         permissions = [
             ("decide_approval", "Can decide approvals of others"),
@@ -116,3 +131,23 @@ class Approval(Output):
         proxy = True
         default_permissions = ()
         ordering = ["asked_at"]
+
+
+class ToolUseManager(models.Manager["ToolUse"]):
+    """The manager of calls of tools."""
+
+    def get_queryset(self) -> models.QuerySet[ToolUse]:
+        """Return the entries of calls, those of questions to people left out."""
+        return super().get_queryset().exclude(tool="").exclude(tool=HUMAN)
+
+
+class ToolUse(Output):
+    """A call of a tool, as the admin's catalogue of tools counts it. A proxy: it has no table of its own."""
+
+    objects = ToolUseManager()  # type: ignore[assignment,misc]
+
+    class Meta:
+        proxy = True
+        verbose_name = "tool"
+        default_permissions = ()
+        permissions = [("view_tooluse", "Can view tools, and who used them")]

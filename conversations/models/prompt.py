@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models
 
 from agents.engine import actors
 from conversations.models.conversation import Conversation, OwnedQuerySet, Row
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 
 class State(models.TextChoices):
@@ -49,7 +52,11 @@ class OfPromptsQuerySet(OwnedQuerySet[Row]):
         return self.filter(conversation__in={prompt.conversation_id for prompt in prompts}, prompt__in=prompts)
 
 
-ATTENDED = models.Q(asked_by__isnull=False) & (models.Q(input__isnull=False) | models.Q(continues__isnull=False))
+ATTENDED = (
+    models.Q(asked_by__isnull=False)
+    & ~models.Q(origin=Origin.TRIGGER)
+    & (models.Q(input__isnull=False) | models.Q(continues__isnull=False))
+)
 """A person asked for the turn, see `Prompt.attended`."""
 
 
@@ -72,22 +79,45 @@ class PromptQuerySet(OwnedQuerySet["Prompt"]):
 class Prompt(models.Model):
     """One turn. The last fields belong to the workers, which claim it, hold a lease and write under its fence."""
 
-    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="prompts")
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="prompts", db_index=False)
     number = models.PositiveIntegerField(help_text="Counts from 1 in its conversation.")
     origin = models.CharField(max_length=16, choices=Origin, default=Origin.USER)
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     policy = models.CharField(max_length=100, default="agent")
     tier = models.CharField(max_length=16, default="normal")
     input = models.TextField(null=True, blank=True, help_text="What was said; empty where the system started it.")  # noqa: DJ001 - no input and an empty one differ (S4)
+    from_client = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="What an OpenAI client sent besides: `quotes`, and the `form` of the answer.",
+    )
+    trigger = models.ForeignKey(
+        "conversations.Trigger",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="prompts",
+        db_index=False,
+        help_text="What started it, as long as there is that.",
+    )
+    reminder = models.TextField(null=True, blank=True, help_text="What the trigger says that started the turn.")  # noqa: DJ001 - see `input`
     visible = models.BooleanField(default=True)
     request_key = models.CharField(max_length=200, blank=True, help_text="The sender's own name for the request.")
     request_digest = models.CharField(max_length=64, blank=True, help_text="Of what was sent under that name.")
     together = models.CharField(
         max_length=40, blank=True, help_text="What it was started as a part of, which counts as one turn at once."
     )
-    continues = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    continues = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     repeats = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="+", help_text="The turn it asks again."
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="The turn it asks again.",
     )
 
     state = models.CharField(max_length=24, choices=State, default=State.QUEUED)
@@ -105,6 +135,7 @@ class Prompt(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     wake_at = models.DateTimeField(null=True, blank=True, help_text="When the next of its sleeps is over.")
+    announced = models.BooleanField(default=False, editable=False, help_text="Whom to tell of its end was looked at.")
 
     running_seconds = models.FloatField(default=0, help_text="Waiting for people left out.")
     fence = models.BigIntegerField(default=0, help_text="Counts the claims; a write under an older one is refused.")
@@ -126,10 +157,24 @@ class Prompt(models.Model):
             ),
         ]
         indexes = [
+            # Those that have just ended: a turn is in it for seconds.
+            models.Index(
+                fields=["ended_at"],
+                name="prompt_unannounced",
+                condition=models.Q(announced=False, ended_at__isnull=False),
+            ),
+            models.Index(fields=["conversation", "ended_at"], name="prompt_ended"),  # its last turns, for its history
             models.Index(
                 fields=["lease_until"], name="prompt_claimable", condition=models.Q(state__in=list(CLAIMABLE))
             ),
+            # The first that is queued in a conversation, for each that could be claimed.
+            models.Index(fields=["conversation", "id"], name="prompt_queued", condition=models.Q(state=State.QUEUED)),
             models.Index(fields=["wake_at"], name="prompt_sleeping", condition=models.Q(wake_at__isnull=False)),
+            # Few turns go on or repeat another. Of an index of all, SQLite thinks that most have the same one, NULL,
+            # and read the whole table instead: on a page of 100 turns, once for each.
+            models.Index(fields=["continues"], name="prompt_continues", condition=models.Q(continues__isnull=False)),
+            models.Index(fields=["trigger"], name="prompt_triggered", condition=models.Q(trigger__isnull=False)),
+            models.Index(fields=["repeats"], name="prompt_repeats", condition=models.Q(repeats__isnull=False)),
             models.Index(fields=["policy", "-id"], name="prompt_runs"),  # the runs of a workflow, the newest first
             # A person's runs, the newest first: all of them, and those of a workflow. Chats are not in these indexes.
             models.Index(fields=["asked_by", "-id"], name="prompt_history", condition=~models.Q(policy="agent")),
@@ -143,10 +188,17 @@ class Prompt(models.Model):
     def attended(self) -> bool:
         """Whether a person asked for the turn by a message or to go on, and so is there for it.
 
-        If not, the system started it (S4), by itself or as staff asked: it waits in a queue, and nobody answers a card
-        about an interrupted call.
+        If not, the system started it (S4), by itself, or by a trigger as its owner or staff asked: it waits in a
+        queue, and nobody answers a card about an interrupted call.
         """
-        return self.asked_by_id is not None and (self.input is not None or self.continues_id is not None)
+        if self.asked_by_id is None or self.origin == Origin.TRIGGER:
+            return False
+        return self.input is not None or self.continues_id is not None
+
+    @property
+    def starter(self) -> User | None:
+        """Who started the turn: nobody, if a trigger did, even one of theirs, or the system."""
+        return None if self.origin == Origin.TRIGGER else self.asked_by
 
     @property
     def asker(self) -> str:

@@ -24,15 +24,32 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
     raise AppendOnly
 
 
-class Told(Func):
+class Found(Func):
+    """SQL for a part of a text that is found by what stands around it."""
+
+    output_field = CharField()
+
+    @classmethod
+    def sql(cls, column: str, vendor: str) -> str:
+        """Return the SQL for this column, for a query by hand: on SQLite, `strpos` is called `instr`."""
+        template = cls.template if vendor == "postgresql" else cls.template.replace("strpos", "instr")
+        return template % {"expressions": column}
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        """Compile for SQLite."""
+        return self.as_sql(compiler, connection, template=self.sql("%(expressions)s", connection.vendor), **more)
+
+
+class Told(Found):
     """SQL for the snapshot that a round's `action_start` names. Without parameters, so that the index on it is used."""
 
     template = """substr(%(expressions)s, strpos(%(expressions)s, '"snapshot":"') + 12, 64)"""
-    output_field = CharField()
 
-    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
-        """Compile for SQLite, where `strpos` is called `instr`."""
-        return self.as_sql(compiler, connection, template=self.template.replace("strpos", "instr"), **more)
+
+class OfPlugin(Found):
+    """SQL for the beginning of a `state` step: it names the plugin, and is the same in all steps of that plugin."""
+
+    template = """substr(%(expressions)s, 1, strpos(%(expressions)s, '","value":'))"""
 
 
 class StepQuerySet(OfPromptsQuerySet["Step"]):
@@ -75,9 +92,9 @@ class Step(models.Model):
         ]
         indexes = [
             models.Index(fields=["conversation", "prompt", "seq"], name="step_by_prompt"),
-            models.Index(fields=["conversation", "seq"], name="step_state", condition=Q(type="state")),
+            models.Index("conversation", OfPlugin("payload"), "seq", name="step_state", condition=Q(type="state")),
             models.Index(Told("payload"), name="step_told", condition=Q(type="action_start")),
-            # Queried every 0.2 s.
+            # Queried once a second by each drain, for all turns that it holds.
             models.Index(fields=["conversation", "prompt"], name="step_cancel", condition=Q(type="cancel")),
         ]
 

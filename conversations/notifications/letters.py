@@ -18,10 +18,14 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from conversations.accounts.names import display_name
+from conversations.display.cards import cards
 from conversations.display.faithful import first_line, plain
-from conversations.display.gate import Card, cards
+from conversations.display.gate import Card
 from conversations.display.when import on
-from conversations.models import Output
+from conversations.models import Notice, NoticeKind, Output
+from conversations.notifications.due import Due
+from conversations.notifications.kinds import KINDS
+from conversations.notifications.news import about, unseen
 from conversations.notifications.waits import Wait
 
 UNANSWERED = "without an answer, the work continues without one"
@@ -29,6 +33,8 @@ UNDECIDED = "without a decision, it does not run"
 """What happens at the end of the time."""
 TURNS_MOST = 10
 """Turns that one e-mail describes; of the rest it gives only the number."""
+EVENTS_MOST = 30
+"""The same of what has happened."""
 TITLE_MOST, LINE_MOST = 80, 200
 """Maximum length of a title and of a line, in characters; the page shows the whole."""
 
@@ -36,23 +42,38 @@ TITLE_MOST, LINE_MOST = 80, 200
 _LINKS = re.compile(r"(?<=\w)(://|\.(?=\w)|@(?=\w))")
 
 
-def waiting_letter(person: User, waits: Sequence[Wait]) -> EmailMessage | None:
-    """Return the e-mail that lists what waits for a person, where to decide it, and until when.
+def digest(person: User, told: Due) -> EmailMessage | None:
+    """Return the e-mail that lists what waits for a person, where to decide it and until when, and what has happened.
 
-    None if nothing waits any more.
+    Left out is what no longer waits, and what they have seen on a page since. None if nothing is left.
     """
-    pending = Output.objects.pending().filter(prompt__in=[wait.prompt for wait in waits])
+    pending = Output.objects.pending().filter(prompt__in=[wait.prompt for wait in told.waits])
     still = set(pending.values_list("prompt", flat=True))
-    waits = [wait for wait in waits if wait.prompt.pk in still]
-    if not waits:
+    waits = [wait for wait in told.waits if wait.prompt.pk in still]
+    notices = Notice.objects.filter(unseen(), pk__in=[notice.pk for notice in told.notices])
+    events = list(notices.select_related("prompt__conversation").order_by("pk"))
+    if not (waits or events):
         return None
     turns = [_turn(wait, person) for wait in waits[:TURNS_MOST]]
-    for_another = all(turn["another"] for turn in turns)
-    whom = "someone else" if for_another else "you"
-    one, many = f"Waiting for {whom}: {turns[0]['title']}", f"{len(waits)} turns are waiting for {whom}"
-    subject = one if len(waits) == 1 else many
+    shown = [_event(notice) for notice in events[:EVENTS_MOST]]
+    for_another = bool(turns) and all(turn["another"] for turn in turns)
     context = {"turns": turns, "count": len(waits), "more": len(waits) - len(turns), "for_another": for_another}
-    return compose(person.email, subject, "mail/waiting.txt", {**context, "name": display_name(person)})
+    context |= {"events": shown, "more_events": len(events) - len(shown)}
+    context |= {"edited": any(turn["card"].editor == "you" for turn in turns), "name": display_name(person)}
+    subject = _subject(turns, len(waits), shown, len(events), for_another=for_another)
+    return compose(person.email, subject, "mail/digest.txt", context)
+
+
+def _subject(
+    turns: Sequence[dict[str, Any]], waits: int, shown: Sequence[dict[str, str]], events: int, *, for_another: bool
+) -> str:
+    """Return the subject: what the only thing is, or how many there are."""
+    if not turns:
+        only = f"{shown[0]['heading']}: {shown[0]['title']}"
+        return only if events == 1 else f"{events} things happened while you were away"
+    whom = "someone else" if for_another else "you"
+    subject = f"Waiting for {whom}: {turns[0]['title']}" if waits == 1 else f"{waits} turns are waiting for {whom}"
+    return f"{subject}, and {events} more" if events else subject
 
 
 def compose(to: str, subject: str, template: str, context: dict[str, object]) -> EmailMessage:
@@ -97,11 +118,18 @@ def _turn(wait: Wait, reader: User) -> dict[str, Any]:
     }
 
 
+def _event(notice: Notice) -> dict[str, str]:
+    """Return what has happened as the template describes it."""
+    title, path = about(notice)
+    heading = KINDS[NoticeKind(notice.kind)].heading
+    return {"heading": heading, "title": line(title, TITLE_MOST), "at": _moment(notice.at), "link": _link(path)}
+
+
 def _page(card: Card, own: bool) -> str:
     """Return the page where a signed-in person decides it: opening it decides nothing."""
     if own:
         return f"{card.row.conversation.get_absolute_url()}#a-{card.row.pk}"
-    return reverse("admin:conversations_approval_change", args=[card.row.pk])
+    return reverse("approval", args=[card.row.pk])
 
 
 def _link(path: str) -> str:

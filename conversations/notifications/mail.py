@@ -1,8 +1,9 @@
 """Sending e-mail in the background: a mail server may be slow, or unavailable for hours.
 
-A notice is recorded before its e-mail is sent, and deleted if the server did not accept the e-mail, so that it is sent
-later. This is deliberate: people are notified at most once rather than twice. A process that is killed between the two
-loses that one e-mail; the page, the list and the admin still show what waits.
+One e-mail lists all that is due for a person, and the next one comes AGENTSITE_MAIL_EVERY_SECONDS later at the
+earliest. That they were told is recorded before it is sent, and taken back if the server did not accept it, so that it
+is sent later. This is deliberate: people are notified at most once rather than twice. A process that is killed between
+the two loses that one e-mail; the page, the list and the admin still show what waits.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from smtplib import SMTPRecipientsRefused, SMTPResponseException, SMTPSenderRefused
 from time import monotonic
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import EmailMessage, get_connection
 from django.db import Error, IntegrityError, connection, transaction
+from django.utils import timezone
 
-from conversations.models import Notice
-from conversations.notifications.letters import waiting_letter
-from conversations.notifications.waits import Wait, people_to_notify
+from conversations.database.sql import database_time
+from conversations.models import Account, Notice, NoticeKind
+from conversations.notifications.due import Due, due
+from conversations.notifications.letters import digest
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +57,7 @@ class Backoff:
 
 
 class Notifier:
-    """Notifies people by e-mail of turns that wait for them."""
+    """Sends people e-mails of what waits for them and of what has happened."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -65,21 +70,21 @@ class Notifier:
             self._thread = threading.Thread(target=self._round, name="mail", daemon=True)
             self._thread.start()
 
-    def notify_waiting(self) -> int:
-        """Notify everybody who is due, at most AT_ONCE people; return how many e-mails were sent.
+    def send_due(self) -> int:
+        """Send everybody what is due, at most AT_ONCE people; return how many e-mails were sent.
 
         Raises OSError if the server does not answer; nobody counts as notified then.
         """
         resting = [person for person, rest in self._rests.items() if not rest.over]
-        due = people_to_notify(but=resting)[:AT_ONCE]
-        if not due:
+        found = due(but=resting)[:AT_ONCE]
+        if not found:
             return 0
         with get_connection() as server:
-            return sum(self._notify(person, waits, server) for person, waits in due)
+            return sum(self._notify(person, told, server) for person, told in found)
 
     def _round(self) -> None:
         try:
-            self.notify_waiting()
+            self.send_due()
             self._rest = Backoff()
         except OSError as error:
             self._rest.begin()
@@ -88,37 +93,39 @@ class Notifier:
             logger.warning("the database does not answer; nobody is notified for now", exc_info=True)
         except Exception:
             self._rest.begin()
-            logger.exception("waiting turns could not be notified of; trying again in %d s", self._rest.seconds)
+            logger.exception("e-mails could not be sent; trying again in %d s", self._rest.seconds)
         finally:
             connection.close()
 
-    def _notify(self, person: User, waits: Sequence[Wait], server: Any) -> bool:
+    def _notify(self, person: User, told: Due, server: Any) -> bool:
         """Notify one person. Raises OSError if the server cannot be reached any more."""
-        notices = _claim(person, waits)
-        if not notices:
+        claim = _claim(person, told)
+        if claim is None:
             return False
         try:
-            letter = waiting_letter(person, waits)
+            letter = digest(person, told)
             if letter is None:
+                claim.free_person()
                 return False
             server.send_messages([letter])
         except Exception as error:  # noqa: BLE001 - one bad address must not keep the others from being notified
-            self._failed(person.pk, notices, error)
+            self._failed(person.pk, claim, error)
             server.close()  # whatever state the connection is in
             server.open()
             return False
         self._rests.pop(person.pk, None)
         return True
 
-    def _failed(self, person: int, notices: list[Notice], error: Exception) -> None:
-        """Delete the notices and skip this person for a while; give up after TRIES permanent refusals."""
+    def _failed(self, person: int, claim: _Claim, error: Exception) -> None:
+        """Take the claim back and skip this person for a while; give up after TRIES permanent refusals."""
         rest = self._rests[person]
         rest.refusals += is_permanent(error)
+        claim.free_person()
         if rest.refusals >= TRIES:
             del self._rests[person]
             logger.error("an e-mail to user %d was refused %d times (%s): giving up", person, TRIES, error)
             return
-        Notice.objects.filter(pk__in=[notice.pk for notice in notices]).delete()
+        claim.take_back()
         rest.begin()
         ours = not isinstance(error, OSError)  # mail servers' errors all are
         retry = "an e-mail to user %d was not accepted (%s); trying again in %d s"
@@ -137,14 +144,44 @@ def is_permanent(error: Exception) -> bool:
     return False
 
 
-def _claim(person: User, waits: Sequence[Wait]) -> list[Notice]:
-    """Record that this person is notified of these waits; return nothing if another process does it."""
-    notices = [Notice(user=person, prompt=wait.prompt, seq=wait.seq) for wait in waits]
+@dataclass(frozen=True)
+class _Claim:
+    """The right to send one e-mail to a person: what was recorded for it, and when the one before it was sent."""
+
+    person: int
+    waits: Sequence[Notice]
+    others: Sequence[int]
+    mailed_at: float
+
+    def free_person(self) -> None:
+        """Let the next e-mail come at once: none was sent."""
+        Account.objects.filter(user=self.person).update(mailed_at=self.mailed_at)
+
+    def take_back(self) -> None:
+        """Record that nothing of this was told."""
+        Notice.objects.filter(pk__in=[notice.pk for notice in self.waits]).delete()
+        Notice.objects.filter(pk__in=self.others).update(mailed_at=None)
+
+
+def _claim(person: User, told: Due) -> _Claim | None:
+    """Record that this person is told of all this, in one e-mail; None if another process does it."""
+    of_waits: dict[str, Any] = {"user": person, "kind": NoticeKind.WAITS, "mail": True, "mailed_at": timezone.now()}
+    waits = [Notice(prompt=wait.prompt, seq=wait.seq, **of_waits) for wait in told.waits]
+    ids = [notice.pk for notice in told.notices]
     try:
         with transaction.atomic():
-            return Notice.objects.bulk_create(notices)
+            Account.objects.get_or_create(user=person)
+            before = Account.objects.select_for_update().get(user=person).mailed_at
+            if before > (now := database_time()) - settings.AGENTSITE_MAIL_EVERY_SECONDS:
+                return None
+            unsent = Notice.objects.filter(pk__in=ids, mailed_at=None)
+            if unsent.update(mailed_at=timezone.now()) != len(ids):
+                transaction.set_rollback(True)  # another process was faster, and the next round finds what it left
+                return None
+            Account.objects.filter(user=person).update(mailed_at=now)
+            return _Claim(person.pk, Notice.objects.bulk_create(waits), ids, before)
     except IntegrityError:
-        return []
+        return None
 
 
 def send_soon(letter: EmailMessage) -> None:

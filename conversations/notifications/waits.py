@@ -1,12 +1,10 @@
-"""Waiting turns: whom to notify of which."""
+"""Waiting turns: whom to send an e-mail about which."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any
 
 from django.conf import settings
@@ -14,13 +12,12 @@ from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.engine.execution.gates import ANOTHER
-from conversations.accounts.presence import PRESENT_SECONDS
-from conversations.database.sql import database_time
-from conversations.models import Notice, Output, Prompt, State, Step
+from conversations.models import Notice, NoticeKind, Output, Prompt, State, Step
+from conversations.notifications.choices import wants_mail
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 AT_ONCE = 500
-"""Waits read in one round; the next round reads those that were not notified."""
+"""Waits of one person read in one round; the next round reads those that were not notified."""
 
 
 @dataclass(frozen=True)
@@ -32,32 +29,25 @@ class Wait:
     since: datetime
 
 
-def people_to_notify(but: Collection[int] = ()) -> list[tuple[User, list[Wait]]]:
-    """Return whom to notify now, and of which waits: people without a page open, of pauses that are not brand-new.
+def unnotified(people: QuerySet[User], now: float) -> Iterator[tuple[User, Wait]]:
+    """Yield each wait with a person among these to notify of it, at most AT_ONCE of each person's.
 
-    `but` names people to leave out for now, by primary key.
+    That is its owner, and who decides for others, if the owner may not decide all. A pause must have lasted for
+    AGENTSITE_MAIL_AFTER_SECONDS. `now` is the time by the database's clock.
     """
-    found: dict[User, list[Wait]] = defaultdict(list)
-    for person, wait in islice(_unnotified(but), AT_ONCE):
-        found[person].append(wait)
-    return list(found.items())
-
-
-def _unnotified(but: Collection[int]) -> Iterator[tuple[User, Wait]]:
-    """Yield each wait with a person to notify: its owner, and staff if the owner may not decide all of it."""
-    now = database_time()
+    people = people.filter(wants_mail(NoticeKind.WAITS))
     waiting = _waiting(datetime.fromtimestamp(now, UTC) - timedelta(seconds=settings.AGENTSITE_MAIL_AFTER_SECONDS))
     deciders = User.objects.with_perm("conversations.decide_own_approval", backend=BACKEND)
-    owners = _reachable(deciders, now).exclude(pk__in=but)
+    owners = people.filter(pk__in=deciders.values("pk")).order_by()
     own = waiting.filter(conversation__owner__in=owners.values("pk"))
     own = own.exclude(_notified(OuterRef("conversation__owner")))
     for prompt in own[:AT_ONCE]:
         yield prompt.conversation.owner, _wait(prompt)
 
-    staff = User.objects.with_perm("conversations.decide_approval", backend=BACKEND).filter(is_staff=True)
+    elsewhere = User.objects.with_perm("conversations.decide_approval", backend=BACKEND)
     four_eyes = Exists(Output.objects.pending().filter(prompt=OuterRef("pk"), who=ANOTHER))
     others = waiting.filter(four_eyes | ~Q(conversation__owner__in=deciders.values("pk")))
-    for person in _reachable(staff, now).exclude(pk__in=but):
+    for person in people.filter(pk__in=elsewhere.values("pk")):
         for prompt in others.exclude(conversation__owner=person).exclude(_notified(person.pk))[:AT_ONCE]:
             yield person, _wait(prompt)
 
@@ -77,9 +67,3 @@ def _notified(person: Any) -> Exists:
 
 def _wait(prompt: Any) -> Wait:
     return Wait(prompt, prompt.paused, prompt.since)
-
-
-def _reachable(people: QuerySet[User], now: float) -> QuerySet[User]:
-    """Keep those who have an address, want e-mails, and have no page of the site open now."""
-    away = people.exclude(email="").exclude(account__mail=False)
-    return away.exclude(account__looked_at__gt=now - PRESENT_SECONDS).order_by("pk")

@@ -9,16 +9,17 @@ from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 
 def page_view(view: View) -> View:
     """Decorator for a view that only shows something, to a user who is signed in."""
-    return login_required(require_GET(view))
+    return login_required(require_safe(view))
 
 
 def form_view(view: View) -> View:
@@ -29,7 +30,7 @@ def form_view(view: View) -> View:
 
     @require_POST
     @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.user.is_authenticated:
             return view(request, *args, **kwargs)
         return redirect_to_login(referring_page(request))

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.models import AnonymousUser, User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 
 from agents.engine.agent.projection import shorten
 from agents.engine.ledger import Step
+from agents.engine.root import system_of
+from agents.models import SystemPrompt
 from conversations.accounts.http import PersonRequest
 from conversations.database.ids import row_id
 from conversations.display.faithful import spelled_out
@@ -64,6 +67,27 @@ class InspectorRow:
         return shorten(spelled_out(without_references(self.step.payload)), PAYLOAD_MOST)
 
 
+@dataclass(frozen=True)
+class TurnSystemPrompt:
+    """The system prompt of a turn: its name and version. `page`: that of the version, for staff who may see it."""
+
+    name: str
+    version: int
+    page: str
+
+    @classmethod
+    def of(cls, moment: TurnMoment, reader: User) -> TurnSystemPrompt | None:
+        """Return the system prompt that a turn was started with; None if it has none of the site's."""
+        call = next((step for step in moment.known if step.type == "action_call" and not step.path), None)
+        if call is None or (system := system_of(call)) is None:
+            return None
+        pk, version = int(system["id"]), int(system["version"])
+        found = SystemPrompt.objects.filter(pk=pk).first()
+        may = found and reader.is_staff and reader.has_perm("agents.view_systemprompt")
+        page = f"{reverse('admin:agents_systemprompt_versions', args=[pk])}?after={version}" if may else ""
+        return cls(str(found or f"System prompt {pk}"), version, page)
+
+
 @page_view
 def inspector(request: PersonRequest, pk: int) -> HttpResponse:
     """Show the steps of one of the user's own turns, and its outputs after the step `?at=`, or after the last step."""
@@ -76,6 +100,7 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
         "moment": moment,
         "state": State(moment.state).label,
         "usage": moment.usage,
+        "system_prompt": TurnSystemPrompt.of(moment, request.user),
         "place": len(moment.steps),
         "count": len(moment.known),
         "first": moment.known[0].id if moment.known else 0,

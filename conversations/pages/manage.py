@@ -1,4 +1,4 @@
-"""Pages that manage a whole conversation: archive it, export it as Markdown, see its usage, delete it."""
+"""Pages that manage a whole conversation: its system prompt, its archive, its export, its usage, its deletion."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from agents.engine.ledger import valid_text
 from conversations.accounts.http import PersonRequest
 from conversations.display.export import export_markdown, file_name
 from conversations.erasure.conversations import REASON_MOST, TurnRuns, erase
-from conversations.models import Conversation
+from conversations.models import Conversation, ConversationKind
+from conversations.pages.chat.choosing import Choice
 from conversations.pages.chat.removed import ARCHIVED, DELETED, deleted_page
 from conversations.pages.chat.views import own_conversation
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.timeline.turns import TURNS_MOST
-from conversations.prompts.listing import archive, unarchive
+from conversations.prompts.listing import archive, choose_system_prompt, unarchive
+from conversations.prompts.system_prompts import NotChoosable
 from conversations.usage.totals import NOTHING, by_model, of_conversations, of_prompts
 
 RUNS = "A turn is still running: stop it first. Nothing was deleted."
@@ -39,6 +41,25 @@ def unarchive_view(request: PersonRequest, pk: int) -> HttpResponse:
     found = own_conversation(request, pk)
     unarchive(found)
     return redirect(found)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def choose_view(request: PersonRequest, pk: int) -> HttpResponse:
+    """Show the system prompts; on POST, choose one, from the next turn on. 400 if it cannot be chosen."""
+    found, problem = own_conversation(request, pk), ""
+    if found.kind != ConversationKind.CHAT:
+        raise Http404("Runs have no system prompt.")
+    choice = Choice.of(found)
+    if request.method == "POST":
+        try:
+            choose_system_prompt(found, choice.named(request.POST.get("system_prompt", "")))
+        except NotChoosable as error:
+            problem = str(error)
+        else:
+            return redirect(f"{found.get_absolute_url()}#now")
+    context = {"conversation": found, "choice": choice, "problem": problem}
+    return render(request, "conversations/choose.html", context, status=400 if problem else 200)
 
 
 @login_required

@@ -16,19 +16,18 @@ from django.utils.formats import date_format
 
 from agents.engine.execution.gates import ANOTHER
 from conversations.accounts.presence import was_ever_present
-from conversations.approvals.permissions import DECIDE_OWN, shown_to
+from conversations.approvals.permissions import DECIDE_OWN, count_waiting, decides
 from conversations.display.faithful import first_line
 from conversations.display.search import search
 from conversations.models import Conversation, ConversationKind, Output, Prompt, State, Step
 from conversations.models.prompt import CLAIMABLE
+from conversations.notifications.news import NOTHING, News, news_of
 from conversations.pages.versions import version
 
 LIST_MOST = 60
 """Conversations in the list; older ones are found by searching."""
 LINE_MOST = 120
 """Characters of what a run was given."""
-COUNT_MOST = 100
-"""Approvals are counted up to this number; "99+" means that there are more."""
 
 
 class Waits(NamedTuple):
@@ -98,8 +97,8 @@ class Sidebar:
 
     `archived`: this is the list of archived conversations; `away` counts these. `runs`: this is the list of runs, which
     are in no other list unless they wait; `ran`: there are some. `waiting` counts the actions in this
-    user's conversations that wait for them. `approvals` counts those that the admin shows to staff, up to COUNT_MOST;
-    None for everybody else.
+    user's conversations that wait for them. `approvals` counts all that waits for them, see count_waiting; None for
+    people who may decide nothing. `news`: what the browser tells them of.
     """
 
     groups: list[Group]
@@ -111,12 +110,18 @@ class Sidebar:
     waiting: int = 0
     runs: bool = False
     ran: bool = False
+    news: News = NOTHING
 
     @property
     def version(self) -> str:
         """The version of the list."""
         groups = [(group.title, [row.shown for row in group.rows]) for group in self.groups]
         return version(groups, self.more, self.away, self.ran)
+
+    @property
+    def news_version(self) -> str:
+        """The version of the news."""
+        return version(self.news)
 
     @property
     def stays(self) -> bool:
@@ -148,7 +153,7 @@ def sidebar(user: User, query: str = "", *, archived: bool = False, runs: bool =
     yours = Group("Waiting for you", [row for row in wait if not row.waits.others])
     others = Group("Waiting for someone else", [row for row in wait if row.waits.others])
     days = [Group(title, list(group)) for title, group in groupby(rest, _day)]
-    pending = Output.objects.pending()
+    pending = Output.objects.pending().order_by()
     theirs = pending.filter(prompt__in=open_turns.values("active_prompt"))
     return Sidebar(
         [*(group for group in (yours, others) if group.rows), *days],
@@ -156,10 +161,11 @@ def sidebar(user: User, query: str = "", *, archived: bool = False, runs: bool =
         len(newest) > LIST_MOST,
         archived and not query,
         mine.filter(kind=ConversationKind.CHAT, archived_at__isnull=False).count(),
-        shown_to(user, pending)[:COUNT_MOST].count() if user.is_staff else None,
+        count_waiting(user) if decides(user) else None,
         theirs.exclude(who=ANOTHER).count() if user.has_perm(DECIDE_OWN) else 0,
         runs and not query,
         mine.filter(kind=ConversationKind.RUN).exists(),
+        news_of(user),
     )
 
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.root import AGENT, site_of
 from agents.engine.secrets import RunSecrets, hide, hide_in, is_reference
-from agents.models import SystemPrompt
 from conversations.files.uploads import Upload
 from conversations.ledger.redacted import KeptStep
 from conversations.models import Conversation, Prompt
 from conversations.models import Step as StepRow
-from conversations.prompts import startable
+from conversations.prompts import startable, system_prompts
 from conversations.prompts.startable import Checked, Startable
 
 SUMMARY_MOST = 2_000
@@ -96,12 +96,17 @@ def root_call(
     site: dict[str, JSON] = {"tier": prompt.tier}
     if attached:
         site["files"] = [file.recorded() for file in attached]
-    if system := conversation.system_prompt or SystemPrompt.objects.filter(is_default=True).first():
-        site["system"] = system.text
+    if system := system_prompts.recorded(conversation, prompt.policy, timezone.now()):
+        site["system"] = system
+    site |= prompt.from_client
     if prompt.continues_id:
         site["continues"] = prompt.continues_id
     if prompt.repeats_id:
         site["repeats"] = prompt.repeats_id
+    if prompt.trigger_id:
+        site["trigger"] = prompt.trigger_id
+    if prompt.reminder is not None:
+        site["reminder"] = prompt.reminder
     asked: dict[str, JSON] = {"policy": prompt.policy, "origin": prompt.origin}
     if call is None:
         return Step(by, "action_call", asked | {"payload": {"text": prompt.input, **site}})

@@ -3,8 +3,9 @@
 from django.dispatch import Signal
 
 released = Signal()
-"""A worker let go of the turn whose id is `prompt`: it has ended, or waits. Sent in the thread that owns the worker's
-connection, where other turns wait for it; what a receiver raises is logged."""
+"""A worker let go of the turn whose id is `prompt`: it has ended, or waits. `alone`: it was not started together with
+others. Sent in the thread that owns the worker's connection, where other turns wait for it; what a receiver raises is
+logged."""
 swept = Signal()
 """The parent of a worker has looked for work that nobody announced, which it does every few seconds; likewise."""
 restored = Signal()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -13,20 +14,21 @@ from django.utils import timezone
 from agents.engine import actors
 from agents.engine.ledger import JSON, valid_text
 from agents.engine.root import AGENT
-from agents.engine.secrets import hide
+from agents.engine.secrets import hide, hide_in
 from agents.models import SystemPrompt
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import reporting_full
 from conversations.files.uploads import BadFile, PendingUploads, ReusedFiles, Upload
 from conversations.files.workspaces import clear
 from conversations.ledger import secrets, wakeup
-from conversations.ledger.locked import LockedTurn, locked_turn
-from conversations.models import Conversation, ConversationKind, Origin, Prompt, State
+from conversations.ledger.locked import LockedTurn, locked_turn, new_turn
+from conversations.models import Conversation, ConversationKind, Origin, Prompt, State, Trigger
 from conversations.models.erasure import message_redacted
 from conversations.prompts import killswitch, startable
 from conversations.prompts.idempotency import set_key, started_before
 from conversations.prompts.root_call import PolicyCall, root_call
 from conversations.prompts.startable import InvalidInput
+from conversations.prompts.system_prompts import hold
 from conversations.prompts.titles import title_from
 from conversations.usage import quotas
 
@@ -62,12 +64,13 @@ def start_conversation(
     system_prompt: SystemPrompt | None = None,
     kind: ConversationKind = ConversationKind.CHAT,
 ) -> Conversation:
-    """Create an empty conversation. `system_prompt` None: the site's default, as it is when a turn starts.
+    """Create an empty conversation. `system_prompt`: the one chosen for its agent, if any.
 
-    Raises Deactivated.
+    Raises Deactivated, and NotChoosable for a system prompt that is gone.
     """
     with transaction.atomic():
         _serialize_starts(owner.pk)
+        hold(system_prompt)
         conversation = Conversation.objects.create(
             owner=owner, title=hide(title)[:200], system_prompt=system_prompt, kind=kind
         )
@@ -76,13 +79,20 @@ def start_conversation(
 
 
 def begin_conversation(
-    owner: User, text: str, *, tier: str = "normal", key: str = "", files: Sequence[Upload] = ()
+    owner: User,
+    text: str,
+    *,
+    tier: str = "normal",
+    key: str = "",
+    files: Sequence[Upload] = (),
+    system_prompt: SystemPrompt | None = None,
 ) -> Prompt:
     """Start a conversation with its first message, and return that message's prompt.
 
-    The same `key` again returns the first one's. Raises what start_prompt raises.
+    The same `key` again returns the first one's. Raises what start_prompt and start_conversation raise.
     """
-    return start_prompt(Conversation(owner=owner), owner, text, tier=tier, key=key, files=files)
+    new = Conversation(owner=owner, system_prompt=system_prompt)
+    return start_prompt(new, owner, text, tier=tier, key=key, files=files)
 
 
 def start_prompt(
@@ -98,8 +108,11 @@ def start_prompt(
     key: str = "",
     together: str = "",
     files: Sequence[Upload] = (),
+    from_client: Mapping[str, JSON] = MappingProxyType({}),
+    trigger: Trigger | None = None,
+    reminder: str | None = None,
 ) -> Prompt:
-    """Start a turn with this message and wake a worker. The turn holds the conversation's slot from now on.
+    """Start a turn with this message. The turn holds the conversation's slot from now on.
 
     A conversation that is not stored yet is created with it.
     `by` None: the system starts it, with or without a text (S4); such a prompt is queued until the slot is free. So is
@@ -109,21 +122,28 @@ def start_prompt(
     `key`: the sender's idempotency key; the same key again, from the same person, returns the first prompt.
     `together`: the name of what it is a part of, such as `batch:7`; its turns count as one towards the turns at once.
     `files` are sent with the message, whose text may then be empty.
+    `from_client`: what an OpenAI client sent besides (`agents.engine.agent.turn.agent` has `quotes` and `form`).
+    `trigger`: what starts it for `by`, with origin TRIGGER; of the agent, which is given no text, with its `reminder`.
     Raises TurnInProgress if a person's message finds the slot taken, BadInput for an empty or overlong text, KeyReused
     for a key that was sent with something else, OverQuota if the owner's turns or tokens are used up, SiteStopped while
     the kill switch is on, and Deactivated for an owner who may no longer use the site; UnknownPolicy for a policy that
     is not installed, and InvalidInput for a payload that it does not accept.
     A turn that the system starts is queued where a message finds the slot taken. It does not count towards the owner's
-    turns; OverQuota says that as many of the conversation are queued as may be. If nobody asked for it, it is queued
-    while the kill switch is on, too.
+    turns; OverQuota says that as many of the conversation are queued as may be. If nobody asked for it, which is when
+    `by` is None, it is queued while the kill switch is on, too.
     """
     fields: dict[str, Any] = {"tier": tier, "origin": origin, "policy": policy, "visible": visible}
-    prompt = Prompt(conversation=conversation, asked_by=by, together=together, **fields)
+    if from_client:
+        fields["from_client"] = hide_in(dict(from_client))
+    prompt = Prompt(conversation=conversation, asked_by=by, together=together, trigger=trigger, **fields)
     if policy != AGENT:
         return _start_policy(prompt, payload or {}, key, files)
-    if text is not None or files or (by and origin != Origin.API):
+    if reminder is not None:
+        prompt.reminder = hide(valid_text(reminder))
+    elif text is not None or files or (by and origin != Origin.API):
         prompt.input = clean_message(text, files)
-    return _start(prompt, key, ["prompt", conversation.pk, prompt.input, fields], files)
+    chosen = None if conversation.pk else conversation.system_prompt_id  # by whoever begins it
+    return _start(prompt, key, ["prompt", conversation.pk, chosen, prompt.input, fields], files)
 
 
 def _start_policy(prompt: Prompt, payload: dict[str, JSON], key: str, files: Sequence[Upload]) -> Prompt:
@@ -175,7 +195,7 @@ def repeat_prompt(prompt_id: int, by: User, *, origin: Origin = Origin.USER, key
     if call and call.had_secrets:
         raise BadInput(SECRETS_GONE)
     message = old.input and hide(old.input)  # a secret may have been set up after the message was sent
-    prompt = _following(old, by, origin, tier=old.tier, repeats=old, input=message)
+    prompt = _following(old, by, origin, tier=old.tier, repeats=old, input=message, from_client=old.from_client)
     set_key(prompt, key, ["again", old.pk])
     return _store_once(prompt, ReusedFiles(old), call)
 
@@ -221,14 +241,15 @@ def _store_once(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: Poli
 
 
 def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCall | None) -> Prompt:
-    """Store a new prompt with its files and its root call, under the conversation's lock, and wake a worker.
+    """Store a new prompt with its files and its root call, under the conversation's lock.
 
     A conversation that is not stored yet is created in the same transaction.
     """
     with transaction.atomic():
         if not prompt.conversation.pk:
             new = prompt.conversation
-            prompt.conversation = start_conversation(new.owner, new.title, kind=ConversationKind(new.kind))
+            kind = ConversationKind(new.kind)
+            prompt.conversation = start_conversation(new.owner, new.title, new.system_prompt, kind)
         if prompt.asked_by_id:
             _serialize_starts(prompt.conversation.owner_id)
         conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
@@ -254,15 +275,15 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
             call = call.placed(startable.find(prompt.policy), attached)
             prompt.input = call.words
             prompt.save(update_fields=["input"])
-        changes: dict[str, Any] = {"updated_at": timezone.now()}
+        back = {"archived_at": None} if prompt.origin == Origin.TRIGGER else {}  # into the list, if it was put away
+        changes: dict[str, Any] = {"updated_at": timezone.now(), **back}
         if attended:
             # Whoever sends a message has read what came before, even if no script reports it.
             changes |= {"active_prompt": prompt, "archived_at": None, "seen_seq": conversation.seq + 1}
             if not conversation.title and (begun := prompt.input or (attached[0].name if attached else "")):
                 changes["title"] = title_from(begun)
         Conversation.objects.filter(pk=conversation.pk).update(**changes)
-        with locked_turn(prompt.pk) as turn:
-            turn.append([root_call(prompt, conversation, attached, prompt.asker, call)])
+        new_turn(prompt, conversation).append([root_call(prompt, conversation, attached, prompt.asker, call)])
         crashpoint("before_start")
         transaction.on_commit(wakeup.wake)
     return prompt

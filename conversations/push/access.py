@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import reduce
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from operator import or_
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
+from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.db.models import Q
@@ -24,10 +27,8 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from conversations.accounts.keys import SCHEME, allows, key_from_header
+from conversations.approvals.permissions import DECIDE_OTHERS, DECIDE_OWN
 from conversations.models import ApiKey, Conversation, Scope
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 SIGN_IN, FORBIDDEN, NOT_FOUND, ANOTHER_PERSON = 4401, 4403, 4404, 4409
 
@@ -42,14 +43,14 @@ class ListeningRefused(Exception):
 
 @dataclass(frozen=True)
 class Pass:
-    """What a client was admitted by, and what for: one conversation, or what only staff may see."""
+    """What a client was admitted by, and what for: one conversation, or what only people who decide may see."""
 
     user: int
     session: str = ""
     session_hash: str = ""
     key: int | None = None
     conversation: int | None = None
-    staff: bool = False
+    decides: bool = False
 
 
 def admit(request: HttpRequest) -> Pass:
@@ -122,14 +123,22 @@ def pass_to_conversation(entry: Pass, pk: int) -> Pass:
 
 
 def pass_to_approvals(entry: Pass) -> Pass:
-    """Return the pass for what staff may see of approvals. Raises ListeningRefused."""
-    if not get_user_model().objects.filter(pk=entry.user, is_staff=True).exists():
+    """Return the pass for the approvals that a person sees. Raises ListeningRefused if no page shows them any."""
+    if not _following_approvals({entry.user}):
         raise ListeningRefused(FORBIDDEN)
-    return replace(entry, staff=True)
+    return replace(entry, decides=True)
+
+
+def _following_approvals(users: Collection[int]) -> set[int]:
+    """Return those to whom a page shows approvals: the inbox to people who decide, the admin to staff."""
+    backend = "django.contrib.auth.backends.ModelBackend"
+    found = (User.objects.with_perm(permission, backend=backend) for permission in (DECIDE_OWN, DECIDE_OTHERS))
+    may = reduce(or_, (Q(pk__in=people.values("pk")) for people in found), Q(is_staff=True))
+    return set(User.objects.filter(may, pk__in=users, is_active=True).values_list("pk", flat=True))
 
 
 def expired_passes(passes: Collection[Pass]) -> dict[Pass, int]:
-    """Return the passes that are no longer valid, with the code to close with. Four queries for any number."""
+    """Return the passes that are no longer valid, with the code to close with. At most five queries for any number."""
     now = timezone.now()
     users = get_user_model().objects.filter(is_active=True).in_bulk({entry.user for entry in passes})
     sessions = Session.objects.filter(pk__in={entry.session for entry in passes if entry.session})
@@ -138,13 +147,15 @@ def expired_passes(passes: Collection[Pass]) -> dict[Pass, int]:
     valid_keys = set(keys.filter(Q(expiry=None) | Q(expiry__gt=now)).values_list("pk", flat=True))
     conversations = Conversation.objects.filter(pk__in={entry.conversation for entry in passes})
     owned = set(conversations.values_list("pk", "owner"))
+    decide = {entry.user for entry in passes if entry.decides}
+    following = _following_approvals(decide) if decide else set()
 
     def refuses(entry: Pass) -> int:
         user = users.get(entry.user)
         signed_in = user is not None and entry.session in open_sessions and _signed_for(user, entry.session_hash)
         if user is None or not (signed_in or entry.key in valid_keys):
             return SIGN_IN
-        if entry.staff and not user.is_staff:
+        if entry.decides and entry.user not in following:
             return FORBIDDEN
         if entry.conversation is not None and (entry.conversation, entry.user) not in owned:
             return NOT_FOUND

@@ -193,7 +193,7 @@ class PersonSocket(SocketConsumer):
 
 
 class ApprovalsSocket(SocketConsumer):
-    """`ws/approvals/`: for people who decide in the admin, as JSON."""
+    """`ws/approvals/`: for people who decide, in the inbox or in the admin, as JSON."""
 
     follows = ApprovalsTopic
 

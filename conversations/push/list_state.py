@@ -10,9 +10,9 @@ from django.contrib.auth import get_user_model
 from django.db.models import Aggregate, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Concat
 
-from conversations.approvals.permissions import DECIDE_OTHERS
+from conversations.approvals.permissions import DECIDE_OTHERS, count_waiting
 from conversations.database.disk import is_short
-from conversations.models import Conversation, Output, Redaction
+from conversations.models import Conversation, Notice, Redaction
 from conversations.prompts.killswitch import active_switch
 
 Notices = tuple[int, bool]
@@ -53,22 +53,27 @@ class _Digest(Aggregate):
 
 
 def owned_digests(people: Collection[int]) -> dict[int, str]:
-    """Return a digest of the state of all conversations, recorded or not, by user who has any, in one query."""
+    """Return a digest of the state of all conversations, recorded or not, by user who has any, and of their news.
+
+    All in one query.
+    """
     columns = ("pk", "seq", "seen_seq", "archived_at", "title")
     texts = [text for name in columns for text in (name, Value(" "))]
     rows = Conversation.objects.filter(owner__in=people).order_by().values("owner")
     found = rows.annotate(stand=_Digest(Concat(*texts, output_field=TextField())))
-    return dict(found.values_list("owner", "stand"))
+    news = Notice.objects.filter(user=OuterRef("owner"), page=True).order_by("-pk").values("pk")[:1]
+    found = found.annotate(news=Coalesce(Subquery(news), 0))
+    return {owner: f"{stand} {newest}" for owner, stand, newest in found.values_list("owner", "stand", "news")}
 
 
 class ListState(NamedTuple):
     """The state at which a user's list was read."""
 
     owned: str
-    """The digest of their conversations. It changes with every record, and with whatever else is done to one."""
+    """The digest of their conversations and news. It changes with every record, and whatever else is done to one."""
     notices: Notices
     waiting: int | None = None
-    """How many approvals are counted, if they are everybody's because the user decides for others."""
+    """How many approvals wait for the user, if others' are among them: these change though none of the list does."""
 
 
 def current_notices() -> Notices:
@@ -79,14 +84,6 @@ def current_notices() -> Notices:
 
 def current_list_state(person: int) -> ListState:
     """Return the current state of a user's list."""
-    staff = get_user_model().objects.filter(pk=person, is_staff=True).first()
-    everybody = staff is not None and staff.has_perm(DECIDE_OTHERS)
+    user = get_user_model().objects.get(pk=person)
     owned = owned_digests([person]).get(person, "")
-    return ListState(owned, current_notices(), count_waiting() if everybody else None)
-
-
-def count_waiting() -> int:
-    """Return how many approvals of everybody wait, up to the number that is counted."""
-    from conversations.pages.sidebar import COUNT_MOST
-
-    return Output.objects.pending().order_by()[:COUNT_MOST].count()
+    return ListState(owned, current_notices(), count_waiting(user) if user.has_perm(DECIDE_OTHERS) else None)

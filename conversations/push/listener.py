@@ -55,14 +55,18 @@ class Listener:
             self._code = code
             self._ready.set()
 
+    def raise_if_ended(self) -> None:
+        """Raise ListeningEnded if nothing may be sent to this client any more."""
+        if self._code is not None:
+            raise ListeningEnded(self._code)
+
     async def next(self) -> Any | None:
         """Wait for the next message; None means: read from the database. Raises ListeningEnded.
 
         Messages that are published from now on come after it: what is then read from the database may contain them.
         """
         await self._ready.wait()
-        if self._code is not None:
-            raise ListeningEnded(self._code)
+        self.raise_if_ended()
         message = None if self._behind else self._queue.popleft()
         self._behind = False
         if not self._queue:

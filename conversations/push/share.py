@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.conf import settings
 
@@ -38,6 +40,15 @@ class Shares:
         if not self._open[person]:
             del self._open[person]
             self._refreshed.pop(person, None)
+
+    @contextmanager
+    def held(self, person: int) -> Iterator[None]:
+        """Count one more until the block ends, for what must not begin without room for it. Raises TooMany."""
+        self.enter(person)
+        try:
+            yield
+        finally:
+            self.leave(person)
 
     def refresh(self, person: int) -> None:
         """Count a refresh. Raises TooMany."""

@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 from django.db import Error, connections
 from django.db.models import Exists, OuterRef, Q
 
-from conversations.display.html_cache import empty_if_removed
+from conversations.database.commits import ChangeNotice, Watch
+from conversations.database.erasable_cache import empty_if_removed
 from conversations.models import Conversation, Draft
 from conversations.push.growth import Growth
 from conversations.push.list_state import (
@@ -21,7 +22,6 @@ from conversations.push.list_state import (
     ListedConversation,
     Notices,
     annotate_listing,
-    count_waiting,
     current_notices,
     owned_digests,
 )
@@ -37,7 +37,7 @@ from conversations.push.topics import (
     PersonTopic,
     Topic,
 )
-from conversations.push.watch import ChangeNotice, Watch, open_watch
+from conversations.push.watch import open_watch
 
 logger = logging.getLogger(__name__)
 Followed = TypeVar("Followed", bound=Topic[Any])
@@ -70,7 +70,8 @@ class Tailer:
         self._states: dict[int, tuple[object, ...]] = {}
         self._growth = Growth()
         self._notices: Notices = (0, False)
-        self._swept_at = self._owned_at = -math.inf
+        self._moved = False
+        self._swept_at = self._owned_at = self._counted_at = -math.inf
 
     def follow(self, topic: Followed, listener: Listener) -> Followed:
         """Add a listener to a topic: to this one, or to the one with the same key that is followed already."""
@@ -151,14 +152,22 @@ class Tailer:
         grown = self._growth.read(running) if running else {}
         lists = [topic for topic in topics if isinstance(topic, ListTopic)]
         owned = self._read_owned(lists, change)
-        waiting = None
+        self._moved = self._moved or bool(change.conversations) or change.everything
+        recount = False
         if sweep:
             self._swept_at = time.monotonic()
             empty_if_removed()
             if any(isinstance(topic, PersonTopic) for topic in topics):
                 self._notices = current_notices()
-            waiting = count_waiting() if any(each.counts for each in lists) else None
-        return Look(found, changed, change.everything, grown, self._notices, owned, waiting)
+            recount, self._moved = self._recounts(), False
+        return Look(found, changed, change.everything, grown, self._notices, owned, recount)
+
+    def _recounts(self) -> bool:
+        """Whether to count approvals now: if anything has changed, and every ALL_SECONDS, as a hint may be lost."""
+        due = self._moved or time.monotonic() - self._counted_at >= ALL_SECONDS
+        if due:
+            self._counted_at = time.monotonic()
+        return due
 
     def _read_owned(self, lists: list[ListTopic], change: ChangeNotice) -> dict[int, str] | None:
         """Read the digests of these lists, if anything may have changed, and every ALL_SECONDS."""

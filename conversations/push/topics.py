@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 from django.template.loader import render_to_string
 
-from conversations.approvals.permissions import shown_to
+from conversations.approvals.permissions import count_waiting, shown_to
 from conversations.models import GateState, Output, Redaction
 from conversations.models import Step as StepRow
 from conversations.push.event_reader import EventReader, SentEvent
@@ -30,6 +30,8 @@ from conversations.push.list_state import (
 from conversations.push.listener import Listener
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
     from conversations.pages.chat.live import LivePage
 
 Message = TypeVar("Message")
@@ -70,8 +72,8 @@ class Look:
     notices: Notices = (0, False)
     owned: Mapping[int, str] | None = None
     """By user whose list is followed: the digest of their conversations; None if it was not read this time."""
-    waiting: int | None = None
-    """How many approvals of everybody wait; None if they were not counted this time."""
+    recount: bool = False
+    """Whether approvals of anybody may have changed since they were counted last."""
 
 
 class Topic(Generic[Message]):
@@ -232,11 +234,8 @@ class ListTopic(PersonTopic):
         super().__init__(person)
         self._said = (0, "")  # to how many readers, and what
         self._state: ListState | None = None
-
-    @property
-    def counts(self) -> bool:
-        """Whether its count of approvals is everybody's: it may change though no conversation of this list does."""
-        return self._state is not None and self._state.waiting is not None
+        self._reader: User | None = None
+        self._read_at = 0.0
 
     def catch_up(self) -> str:
         """Return the list. It is of the state that the topic begins with, or newer."""
@@ -246,11 +245,17 @@ class ListTopic(PersonTopic):
         return html
 
     def look(self, look: Look) -> list[str] | None:
-        """Return the list if it changed, or else only the number of everybody's approvals, if that did."""
-        return super().look(look) or self._count(look.waiting)
+        """Return the list if it changed, or else only the number of approvals, if that did."""
+        return super().look(look) or (self._count() if look.recount else None)
 
-    def _count(self, waiting: int | None) -> list[str] | None:
-        if self._state is None or self._state.waiting is None or waiting in (None, self._state.waiting):
+    def _count(self) -> list[str] | None:
+        if self._state is None or self._state.waiting is None:
+            return None
+        if self._reader is None or time.monotonic() - self._read_at >= ALL_SECONDS:
+            self._reader = get_user_model().objects.get(pk=self.person)  # it remembers its permissions
+            self._read_at = time.monotonic()
+        waiting = count_waiting(self._reader)
+        if waiting == self._state.waiting:
             return None
         self._state = self._state._replace(waiting=waiting)
         return [render_to_string("conversations/approvals.html", {"sidebar": {"approvals": waiting}, "oob": True})]
@@ -266,7 +271,8 @@ class ListTopic(PersonTopic):
         return now != self._state
 
     def _message(self, readers: int) -> list[str] | None:
-        before, self._state = self._said, None  # if reading fails: unknown until a follower has caught up
+        before = self._said
+        self._state = self._reader = None  # if reading fails: unknown until a follower has caught up
         self._state, html = read_list(self.person)
         self._said = (readers, html)
         return [html] if self._said != before else None

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from django import template
+from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.template.defaultfilters import stringfilter
 from django.templatetags.static import static
@@ -17,15 +18,20 @@ from django.utils.safestring import SafeString, mark_safe
 
 from agents.engine.ledger import JSON
 from conversations.accounts import names
+from conversations.accounts.reauthentication import LASTS_MINUTES
 from conversations.display import faithful, gate, long, when
 from conversations.display.call import displayed_result
 from conversations.display.cells import cell_class
 from conversations.display.html_cache import cached_html
+from conversations.display.rendering import faithful_code
+from conversations.display.rendering.markdown import RENDERER, render
+from conversations.display.rendering.message import message_html
+from conversations.display.rendering.place import Place
+from conversations.models import Prompt
 from conversations.pages.timeline.activity import ActivityRow
 from conversations.pages.timeline.blocks import Block
 from conversations.pages.timeline.drafts import Prose
 from conversations.pages.timeline.growing import Piece
-from conversations.pages.timeline.markdown import RENDERER, render
 from conversations.pages.timeline.widgets import widget_html
 from conversations.prompts.killswitch import active_switch, actor_name
 
@@ -35,10 +41,14 @@ _SYMBOL = re.compile(r'<symbol id="i-([\w-]+)" viewBox="([^"]*)">(.*)</symbol>')
 
 
 register.filter("visible", stringfilter(faithful.visible))
+register.filter("argument", faithful.argument)
+register.filter("in_line", stringfilter(faithful.in_line))
 register.filter("inert", stringfilter(faithful.inert))
-register.filter("command_lines", faithful.command_lines)
+register.filter("command_lines", faithful_code.command_lines)
+register.filter("visible_code", stringfilter(faithful_code.visible_code))
 register.filter("cell_class", stringfilter(cell_class))
 register.filter("collapsed", long.collapsed)
+register.filter("first_line", stringfilter(faithful.first_line))
 register.filter("called", names.display_name)
 register.filter("span", when.span)
 register.filter("warnings_first", gate.warnings_first)
@@ -46,9 +56,16 @@ register.filter("widget_html", widget_html)
 
 
 @register.filter
-def markdown(text: str) -> SafeString:
-    """Render a model's Markdown as safe HTML."""
-    return cached_html(lambda: render(text), "markdown", RENDERER, text)
+def markdown(text: str, prompt: Prompt | None = None) -> SafeString:
+    """Render a model's Markdown as safe HTML. `prompt`: the turn it is of, which has its diagrams and images."""
+    place = Place.of_prompt(prompt.pk, prompt.conversation_id) if prompt else None
+    return cached_html(lambda: render(text, place), "markdown", RENDERER, place, text)
+
+
+@register.filter
+def typed(message: str) -> SafeString:
+    """Show a person's message as it was typed, with its fences as code."""
+    return cached_html(lambda: message_html(message), "typed", RENDERER, message)
 
 
 @register.filter
@@ -90,6 +107,11 @@ def _time(time: datetime, words: str, more: str = "") -> SafeString:
 @register.simple_tag
 def icon(name: str, more: str = "") -> SafeString:
     """Show an icon from icons.svg. It is decoration, hidden from screen readers. `more`: further CSS classes."""
+    return _icon(settings.STATIC_URL, name, more)
+
+
+@cache  # a long chat has hundreds
+def _icon(_static_url: str, name: str, more: str) -> SafeString:
     file, classes = static("conversations/icons.svg"), f"icon {more}".rstrip()
     return format_html('<svg class="{}" aria-hidden="true"><use href="{}#i-{}"/></svg>', classes, file, name)
 
@@ -106,6 +128,12 @@ def _drawings() -> dict[str, tuple[str, str]]:
     """Return the view box and the shapes of each icon, by name."""
     drawn = Path(str(finders.find("conversations/icons.svg"))).read_text(encoding="utf-8")
     return {name: (box, shape) for name, box, shape in _SYMBOL.findall(drawn)}
+
+
+@register.simple_tag
+def password_minutes() -> int:
+    """Return for how many minutes nobody is asked for their password again."""
+    return LASTS_MINUTES
 
 
 @register.simple_tag

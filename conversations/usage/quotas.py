@@ -30,11 +30,12 @@ def check(user_id: int, together: str = "") -> None:
 
     `together`: what the turn to be started is a part of. All of its turns count as one, so they need only one's room.
     """
-    most = limits(user_id).running_prompts
+    own = limits(user_id)
+    most = own.running_prompts
     if most and running(user_id, beside=together) >= most:
         turns = "1 turn is" if most == 1 else f"{most} turns are"
         raise OverQuota(f"{turns} already running or queued, which is the limit. Wait for one to end, or stop one.")
-    if why := over_tokens(user_id):
+    if own.tokens_a_day and (why := over(tokens_today(user_id), own.tokens_a_day)):
         raise OverQuota(why)
 
 
@@ -59,12 +60,16 @@ def running(user_id: int, beside: str = "") -> int:
     return parts.count("") + len(set(parts) - {"", beside})
 
 
-def over_tokens(user_id: int) -> str | None:
-    """Return why this person's turns may not ask a model now, or None if they may."""
-    most = limits(user_id).tokens_a_day
-    if most and (used := of_person(user_id, DAY).spent.total_tokens) >= most:
-        return f"{used:,} tokens were used in the last 24 hours, and the limit is {most:,}. Try again later."
-    return None
+def tokens_today(user_id: int) -> int:
+    """Return the tokens that this person used within the last 24 hours, in conversations and under /v1."""
+    return of_person(user_id, DAY).spent.total_tokens
+
+
+def over(used: int, most: int) -> str | None:
+    """Return why no model may be asked after so many tokens; None if it may."""
+    if used < most:
+        return None
+    return f"{used:,} tokens were used in the last 24 hours, and the limit is {most:,}. Try again later."
 
 
 def limits(user_id: int) -> Quota:

@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from agents.engine.interfaces.services import Space
 from agents.plugins.files.usage import readable
-from conversations.models import Conversation, File, PendingFile
+from conversations.models import Conversation, File, PendingFile, Quota
 from conversations.usage import quotas
 
 MB = 1024 * 1024
@@ -24,7 +24,7 @@ class OverStorage(Exception):
 def used(user_id: int, but: int = 0) -> int:
     """Return the bytes that a person's files take. `but`: a conversation whose workspace is left out."""
     contents = File.objects.filter(conversation__owner=user_id).values("content", "size").distinct()
-    workspaces = Conversation.objects.filter(owner=user_id).exclude(pk=but)
+    workspaces = Conversation.objects.filter(owner=user_id, workspace_bytes__gt=0).exclude(pk=but)
     pending = PendingFile.objects.filter(owner=user_id)
     in_files = sum(each.aggregate(sum=Sum("size"))["sum"] or 0 for each in (contents, pending))
     return in_files + (workspaces.aggregate(sum=Sum("workspace_bytes"))["sum"] or 0)
@@ -32,13 +32,23 @@ def used(user_id: int, but: int = 0) -> int:
 
 def limit(user_id: int) -> int:
     """Return the bytes that a person's files may take; 0 means no limit."""
-    return (quotas.limits(user_id).storage_mb or 0) * MB
+    return bytes_of(quotas.limits(user_id))
+
+
+def bytes_of(limits: Quota) -> int:
+    """Return the bytes that files may take by these limits; 0 means no limit."""
+    return (limits.storage_mb or 0) * MB
 
 
 def workspace_space(conversation: int, user_id: int) -> Space:
     """Return what the workspace of this person's conversation may hold now."""
     most = limit(user_id)
-    left = max(most - used(user_id, but=conversation), 0) if most else None
+    return space_beside(used(user_id, but=conversation) if most else 0, most)
+
+
+def space_beside(others: int, most: int) -> Space:
+    """Return what a workspace may hold if its owner's other files take so many bytes, of `most`; 0 means no limit."""
+    left = max(most - others, 0) if most else None
     return Space(settings.AGENTSITE_WORKSPACE_MB * MB, settings.AGENTSITE_WORKSPACE_FILES, left)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agents.engine.ledger import canonical
-from conversations.ledger.journal import chain_digest
+from conversations.ledger.place import chain_digest
 from conversations.ledger.redacted import KeptStep, parsed, sha256, still_has_content
 from conversations.verification.rules import LedgerProblem, reporting_errors
 

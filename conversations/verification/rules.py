@@ -24,6 +24,7 @@ from agents.engine.runtime.short import FILE, SHOW, VALUE
 from agents.engine.view import View, asked_for, opens_gate, sleeps, until
 from conversations.ledger.prompt_row import PromptStanding
 from conversations.ledger.redacted import MARK
+from conversations.verification.granted import granted
 
 CLOCKS_DIFFER = timedelta(minutes=5)
 """How far the clock of a host may be behind that of the database, which says when a sleep is over."""
@@ -335,6 +336,6 @@ def _starts(path: str, before: View) -> int:
 
 
 _RULES: tuple[Rule, ...] = (
-    _order, _once, _fence, _gate, _decision, _answer, _asked_again, _recorded_call, _waiting, _sleep, _round,
+    _order, _once, _fence, _gate, _decision, granted, _answer, _asked_again, _recorded_call, _waiting, _sleep, _round,
     _partial, _end,
 )  # fmt: skip

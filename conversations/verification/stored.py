@@ -14,9 +14,9 @@ from agents.engine.closing import answer_usage
 from agents.engine.interfaces.attached import Attachment
 from agents.engine.ledger import Step
 from agents.engine.root import site_of, words_of
-from conversations.ledger.journal import output_columns
 from conversations.ledger.prompt_row import UNCHANGED, PromptStanding
 from conversations.ledger.redacted import MARK, KeptStep, sha256
+from conversations.ledger.rows import output_columns
 from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, Usage
 from conversations.models import Step as StepRow
 from conversations.models.prompt import OPEN
@@ -194,6 +194,7 @@ def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
         "policy": call.payload["policy"],
         "continues_id": site.get("continues"),
         "repeats_id": site.get("repeats"),
+        "reminder": site.get("reminder"),
     }
     wrong = [name for name, value in expected.items() if getattr(prompt, name) != value]
     if not wrong and call.actor != prompt.asker:  # which is read from the same columns

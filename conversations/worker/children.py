@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -29,12 +29,18 @@ class Child:
     """A command that is kept running for as long as its parent runs."""
 
     def __init__(
-        self, name: str, command: list[str], folder: Path, environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: list[str],
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        descriptors: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.command = command  # may be changed; the next start uses it
         self.folder = folder  # its working directory
         self.environment = environment  # None: the parent's
+        self.descriptors = descriptors  # open files of the parent that it has too, under the same numbers
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
@@ -48,6 +54,7 @@ class Child:
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
+            pass_fds=self.descriptors,
             preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - it takes no lock that another thread could hold
             process_group=0,
         )
@@ -148,12 +155,12 @@ class Family:
             self._waker.close()
             self._wakened.close()
 
-    def wait(self, seconds: float | None) -> bool:
+    def wait(self, seconds: float | None, also: Collection[int] = ()) -> bool:
         """Sleep until a signal arrives, a child dies, or `seconds` have passed; None: without a limit.
 
-        Return whether something woke it.
+        One of the descriptors `also` that can be read wakes it, too. Return whether something woke it.
         """
-        woken, _, _ = select.select([self._wakened], [], [], seconds)
+        woken, _, _ = select.select([self._wakened.fileno(), *also], [], [], seconds)
         with suppress(BlockingIOError):
             while self._wakened.recv(4096):
                 pass

@@ -119,6 +119,12 @@ class PromptDrafts:
                 self._growing.pop(path, None)
             return [path for path in paths if path in self._stored]
 
+    @property
+    def grown(self) -> bool:
+        """Whether anything is new since the last time."""
+        with self._lock:
+            return any(growing.pieces for growing in self._growing.values())
+
     def take(self) -> list[tuple[GrowingDraft, DraftRow]]:
         """Remove and return what is new since the last time. The caller holds the lock."""
         grown = []
@@ -141,18 +147,23 @@ class Drafts:
         self._write = write
         self._lock = threading.Lock()
         self._of: dict[Claim, PromptDrafts] = {}
+        self._claimed = asyncio.Event()  # while there are any
 
     def of(self, claim: Claim, secrets: RunSecrets | None = None) -> PromptDrafts:
         """Return the drafts of a claim, which are written from now on, without these secrets of its run."""
+        self._claimed.set()
         return self._of.setdefault(claim, PromptDrafts(claim, self._lock, secrets or RunSecrets()))
 
     def forget(self, claim: Claim) -> None:
         """Write nothing more for a claim whose run has ended."""
         self._of.pop(claim, None)
+        if not self._of:
+            self._claimed.clear()
 
     async def keep_writing(self) -> None:
         """Write what is new, again and again, until cancelled."""
         while True:
+            await self._claimed.wait()  # a drain without turns does nothing ten times a second
             try:
                 answered = await self.write()
             except Exception:
@@ -163,16 +174,15 @@ class Drafts:
     async def write(self) -> bool:
         """Write what is new since the last time. Returns False if the database did not answer: then it is kept.
 
-        It is handed to the database's thread before anything else happens in the loop, so before any later record.
+        What that is, the database's thread takes itself: a record that it writes first closes the drafts of its paths.
         """
-        with self._lock:
-            grown = [each for drafts in self._of.values() for each in drafts.take()]
-        if not grown:
+        some, grown = list(self._of.values()), list[tuple[GrowingDraft, DraftRow]]()
+        if not any(drafts.grown for drafts in some):
             return True
-        left = {row.prompt for _, row in grown}
         try:
-            left = await self._write(store, [row for _, row in grown])
+            left = await self._write(self._store_grown, some, grown)
         except (OperationalError, InterfaceError) as error:
+            left = {drafts.claim.prompt for drafts in some}
             if not report_if_full(error):
                 logger.warning("drafts could not be written; trying again", exc_info=True)
         except Error:
@@ -185,6 +195,12 @@ class Drafts:
                 else:
                     growing.stored = row.size
         return not left
+
+    def _store_grown(self, some: Sequence[PromptDrafts], grown: list[tuple[GrowingDraft, DraftRow]]) -> set[int]:
+        """Store what is new in these drafts, with which `grown` is filled here; return what `store` does."""
+        with self._lock:
+            grown += [each for drafts in some for each in drafts.take()]
+        return store([row for _, row in grown])
 
 
 def store(rows: Sequence[DraftRow]) -> set[int]:

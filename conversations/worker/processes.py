@@ -1,10 +1,12 @@
-"""The names of worker processes, by which others on their machine notice that one has died."""
+"""The names of worker processes, and noticing on their machine that one has died: at once on Linux."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +19,43 @@ def this_process() -> str:
 def is_gone(process: str) -> bool:
     """Whether the process with this name is certainly no longer there. One in another container may be."""
     pid, _, namespace = process.partition(".")
-    return namespace == _namespace() and not _is_running(int(pid))
+    return namespace == _namespace() and not is_running(int(pid))
+
+
+def kill_in_group(process: str, group: int) -> None:
+    """Kill the process with this name, if it is in this process group of this machine."""
+    if is_in_group(process, group):
+        with suppress(ProcessLookupError):
+            os.kill(int(process.partition(".")[0]), signal.SIGKILL)
+
+
+def is_in_group(process: str, group: int) -> bool:
+    """Whether the process with this name runs in this process group of this machine."""
+    pid, _, namespace = process.partition(".")
+    with suppress(ProcessLookupError):
+        return namespace == _namespace() and is_running(int(pid)) and os.getpgid(int(pid)) == group
+    return False
+
+
+class DeathWatch:
+    """Descriptors that can be read once processes have ended, by `select`. None where the system does not have them."""
+
+    def __init__(self) -> None:
+        self.descriptors: list[int] = []
+
+    def watch(self, processes: Iterable[str]) -> None:
+        """Watch these processes, as far as they are in this namespace, instead of those before."""
+        self.close()
+        for process in processes:
+            pid, _, namespace = process.partition(".")
+            if namespace == _namespace() and hasattr(os, "pidfd_open"):
+                with suppress(OSError):  # it has ended, or the kernel is older than 5.3: the next round notices
+                    self.descriptors.append(os.pidfd_open(int(pid)))
+
+    def close(self) -> None:
+        """Watch nothing."""
+        while self.descriptors:
+            os.close(self.descriptors.pop())
 
 
 def _namespace() -> str:
@@ -30,7 +68,8 @@ def _namespace() -> str:
     return hashlib.sha256(known.encode()).hexdigest()[:8]
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether there is a process with this id, which has not ended."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)  # the first process of a container adopts orphans
     try:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -16,10 +15,9 @@ from django.conf import settings
 from django.db import Error
 
 from agents import registry
+from agents.engine.closing import tokens_of
 from agents.engine.errors import Cancelled, Draining, Fenced, Halt, ReplayMismatch, Unrecorded
-from agents.engine.interfaces.services import Space
-from agents.engine.ledger import JSON, Step
-from agents.engine.limits import Limits
+from agents.engine.interfaces.journal import Record
 from agents.engine.runtime.run import Run
 from agents.engine.secrets import RunSecrets
 from agents.plugins.files.usage import usage_of
@@ -30,15 +28,18 @@ from conversations.database.crashpoints import crashpoint
 from conversations.database.retries import retry_while_held_up
 from conversations.database.threads import Write
 from conversations.files.workspaces import folder_of
-from conversations.ledger import secrets
 from conversations.ledger.claims import STRIKES, Claim, release, take_up_again
 from conversations.ledger.given_up import give_up
-from conversations.ledger.journal import LedgerPlace, PromptJournal, read_steps
+from conversations.ledger.group_commit import GroupCommit, PromptJournal, WorkerEntry
+from conversations.ledger.place import LedgerPlace
 from conversations.models import KillSwitch, Prompt, State
-from conversations.models import Step as StepRow
 from conversations.prompts import killswitch, signals
-from conversations.usage.storage import keep_measure, workspace_space
+from conversations.prompts.limits import limits
+from conversations.usage import quotas
+from conversations.usage.storage import keep_measure
 from conversations.worker.drafts import Drafts
+from conversations.worker.kept import Kept
+from conversations.worker.loading import Loaded, load
 from conversations.worker.services import PromptServices
 
 logger = logging.getLogger(__name__)
@@ -46,48 +47,6 @@ T = TypeVar("T")
 
 AWAY_SECONDS = 1.0
 """Time between two attempts to release a turn while the database is away: the outage is no fault of the turn's."""
-
-
-@dataclass
-class Loaded:
-    """What a prompt's run starts from: its row, its ledger, the state of plugins, what its workspace may hold, and the
-    secrets that it was given.
-    """
-
-    prompt: Prompt
-    place: LedgerPlace
-    steps: list[Step]
-    states: dict[str, dict[str, JSON]]
-    space: Space
-    secrets: dict[str, str] = field(repr=False)
-
-
-def load(prompt_id: int) -> Loaded:
-    """Read a prompt's ledger, and the state that plugins stored in earlier prompts."""
-    prompt = Prompt.objects.select_related("conversation").get(pk=prompt_id)
-    conversation = prompt.conversation
-    steps = read_steps(conversation.pk, prompt_id)
-    # By steps, not by number: a queued prompt may have been created before turns that ended before it started.
-    earlier = StepRow.objects.filter(conversation=conversation, type="state").exclude(prompt=prompt).order_by("seq")
-    contents = map(json.loads, earlier.values_list("payload", flat=True))
-    states = {content["plugin"]: content["value"] for content in contents}
-    place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
-    space = workspace_space(conversation.pk, conversation.owner_id)
-    return Loaded(prompt, place, steps, states, space, secrets.read(prompt))
-
-
-def limits() -> Limits:
-    """Return the limits that the site's settings give a turn."""
-    return Limits(
-        rounds=settings.AGENTSITE_MAX_ROUNDS,
-        seconds=settings.AGENTSITE_TURN_SECONDS,
-        parse_failures=settings.AGENTSITE_PARSE_FAILURES,
-        fallback=bool(settings.AGENTSITE_MODEL_FALLBACK),
-        tool_seconds=settings.AGENTSITE_TOOL_SECONDS,
-        approval_hours=settings.AGENTSITE_APPROVAL_HOURS,
-        result_characters=settings.AGENTSITE_RESULT_CHARACTERS,
-        history_tokens=settings.AGENTSITE_HISTORY_TOKENS,
-    )
 
 
 def _keep_measure(conversation: int, held: int) -> None:
@@ -99,7 +58,8 @@ class Runner:
     """Runs one claim. `write` runs a function in the thread that owns the worker's connection.
 
     `may_begin`: whether its lease has enough time left to start an effect. `hold` is called with a lease that was taken
-    again. `of_apps`: the services of apps, by name.
+    again. `of_apps`: the services of apps, by name. `kept`: what its process keeps for all of its turns. `commit`
+    commits their records.
     """
 
     def __init__(
@@ -112,15 +72,20 @@ class Runner:
         *,
         hold: Callable[[Claim], object] = lambda claim: None,
         of_apps: Mapping[str, Any] = MappingProxyType({}),
+        kept: Kept | None = None,
+        commit: GroupCommit | None = None,
     ) -> None:
         self.claim, self.worker, self.write, self.drafts, self.may_begin = claim, worker, write, drafts, may_begin
-        self._hold, self._of_apps = hold, of_apps
+        self._hold, self._of_apps, self._kept = hold, of_apps, kept or Kept()
+        self._group = commit or GroupCommit(write)
         self._switch: KillSwitch | None = None
         self._run: Run | None = None  # None until its ledger is read
         self._services: PromptServices | None = None
         self._waited = 0.0  # seconds that a write was held up, not subtracted yet from the prompt's running time
         self._halt: Halt | None = None
         self._draining = False
+        self._alone = False  # whether it is known to be no part of anything
+        self._let_go = False  # whether its last record, a pause or the end, has released the prompt
         self._secrets = RunSecrets()
 
     async def __call__(self) -> None:
@@ -138,7 +103,7 @@ class Runner:
             if self.claim.strikes >= STRIKES:
                 await self._patiently(give_up, self.claim)
             else:
-                await self._turn(await self.write(load, self.claim.prompt))
+                await self._turn(await self.write(self._load))
         except Fenced:
             logger.warning("another worker took over the prompt", extra=extra)
             return
@@ -155,6 +120,10 @@ class Runner:
             self.drafts.forget(self.claim)
         await self._release(extra, outage)
 
+    def _load(self) -> Loaded:
+        self._kept.see(self.claim.changes)
+        return load(self.claim.prompt, self._kept)
+
     async def _release(self, extra: dict[str, int], outage: bool) -> None:
         crashpoint("before_release")
         await self._measure_workspace(extra)
@@ -164,13 +133,14 @@ class Runner:
     async def _released(self, extra: dict[str, int], outage: bool) -> bool:
         """Release the prompt. Returns False if that is to be tried again, because the database is away."""
         try:
-            await self._patiently(partial(release, outage=outage), self.claim)
+            if not self._let_go:
+                await self._patiently(partial(release, outage=outage), self.claim)
         except Error as error:
             if is_away(error) and not self._draining:
                 return False
             logger.warning("the prompt could not be released; its lease will lapse", exc_info=True, extra=extra)
         else:
-            await self.write(partial(signals.released.send_robust, None, prompt=self.claim.prompt))
+            await self.write(partial(signals.released.send_robust, None, prompt=self.claim.prompt, alone=self._alone))
         return True
 
     async def _measure_workspace(self, extra: dict[str, int]) -> None:
@@ -195,13 +165,20 @@ class Runner:
         if self._services:
             self._services.started += seconds
 
+    async def _commit(self, entry: WorkerEntry) -> None:
+        """Commit a record as `_patiently` writes."""
+        await retry_while_held_up(self._group, entry, waited=self._add_wait)
+
     def _after_wait(self, function: Callable[..., T], *args: object) -> T:
+        self._renew_after_wait()
+        return function(*args)
+
+    def _renew_after_wait(self) -> None:
         if self._waited:
             at = time.monotonic()
             if take_up_again(self.claim, self._waited, settings.AGENTSITE_LEASE_SECONDS):
                 self._hold(replace(self.claim, at=at))
             self._waited = 0.0
-        return function(*args)
 
     def drain(self) -> None:
         """Start no new effect; what is running may finish."""
@@ -223,6 +200,10 @@ class Runner:
         self._switch = switch
         self.stop(Cancelled())
 
+    def _before_record(self) -> None:
+        self._renew_after_wait()
+        self._record_kill()
+
     def _record_kill(self) -> None:
         """Record that the kill switch stopped the turn. A turn that had not started stays queued: raises Draining."""
         if not self._switch:
@@ -231,7 +212,14 @@ class Runner:
             raise Draining
         killswitch.end(self.claim.prompt, self._switch)
 
+    def _after_record(self, record: Record, place: LedgerPlace) -> None:
+        self._kept.see(place.changes)
+        self._let_go = any(not step.path and step.type in ("pause", "action_result") for step in record.steps)
+        if self._services and (used := sum(map(tokens_of, record.steps))):
+            self._kept.add(quotas.tokens_today, self._services.user, used)
+
     async def _turn(self, loaded: Loaded) -> None:
+        self._alone = not loaded.prompt.together
         run = self._begin(loaded)
         root = loaded.steps[0].payload
         try:
@@ -256,17 +244,27 @@ class Runner:
             of_apps=self._of_apps,
             secrets=loaded.secrets,
             patiently=self._patiently,
+            kept=self._kept,
+            first=loaded.first,
+            zone=loaded.zone,
         )
         run = self._run = Run(
             registry.policies(),
-            PromptJournal(loaded.place, self.claim.fence, self._patiently, drafts.close, before=self._record_kill),
+            PromptJournal(
+                loaded.place,
+                self.claim.fence,
+                self._commit,
+                drafts.close,
+                before=self._before_record,
+                after=self._after_record,
+            ),
             services,
             steps=loaded.steps,
             last_id=loaded.place.seq,
             states=loaded.states,
             fence=self.claim.fence,
             limits=limits(),
-            gatekeeper=SiteGatekeeper(self.write, self.claim.prompt),
+            gatekeeper=SiteGatekeeper(self.write, self.claim.prompt, services.user, services.settled),
             worker=self.worker,
         )
         run.draining = self._draining

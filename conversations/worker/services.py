@@ -17,20 +17,21 @@ from agents.engine.agent.projection import whole_text
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PastTurn, PlainServices, Space
 from agents.engine.outputs.kinds import ToolOutput
-from agents.engine.root import WORKFLOW
 from conversations.database.busy import brief_waits
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
 from conversations.database.threads import Write
 from conversations.files import storage
-from conversations.files.uploads import attached
 from conversations.files.workspaces import folder_of
 from conversations.models import File, Output, Prompt
 from conversations.prompts import startable
 from conversations.prompts.startable import UnknownPolicy
+from conversations.triggers.of_turn import TriggersOfTurn
 from conversations.usage import quotas
 from conversations.usage.storage import OverStorage, check
 from conversations.worker.drafts import PromptDrafts
+from conversations.worker.history import past_turns, tools_used
+from conversations.worker.kept import Kept
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ class PromptServices(PlainServices):
     """The services of a prompt that was just claimed, read together with its conversation and with its `space`.
 
     `opened`: whether a tool has had the workspace, which may then hold something else. `patiently` writes what must not
-    be lost.
+    be lost. `kept`: what the process keeps for all of its turns. `first`: no turn of the conversation ran before it.
     """
 
     def __init__(
@@ -65,16 +66,25 @@ class PromptServices(PlainServices):
         of_apps: Mapping[str, Any] = MappingProxyType({}),
         secrets: Mapping[str, str] = MappingProxyType({}),
         patiently: Write | None = None,
+        kept: Kept | None = None,
+        first: bool = False,
+        zone: str = "UTC",
     ) -> None:
         owner = prompt.conversation.owner_id
         super().__init__(owner, prompt.pk, unattended=not prompt.attended, services=of_apps, secrets=secrets)
-        self.conversation, self.drafts = prompt.conversation_id, drafts
+        self.conversation, self.drafts, self.zone = prompt.conversation_id, drafts, zone
         self._space, self.opened = space, False
+        self._kept, self._first = kept or Kept(), first
         self._asked_by = prompt.asked_by_id or self.user
         self.write, self._patiently, self.lease_lasts = write, patiently or write, lease_lasts
         self.ran_before = prompt.running_seconds
         self.started = time.monotonic()
         """When it was claimed, by this process's clock, plus the time since then that does not count as running."""
+
+    @property
+    def triggers(self) -> TriggersOfTurn:
+        """The triggers of the owner."""
+        return TriggersOfTurn(self.user, self.conversation, self.write)
 
     def workspace(self) -> Path:
         """Return the folder of the conversation's workspace."""
@@ -129,7 +139,8 @@ class PromptServices(PlainServices):
 
     async def over_quota(self) -> str | None:
         """Return why the owner's tokens are used up; None while they are not."""
-        return await self.write(quotas.over_tokens, self.user)
+        most = (await self.settled(quotas.limits, self.user)).tokens_a_day
+        return quotas.over(await self.write(self._kept.recent, quotas.tokens_today, self.user), most) if most else None
 
     async def may_start(self, policy: str) -> bool:
         """Whether whoever asked for the turn, or else its owner, may start this policy now."""
@@ -147,30 +158,23 @@ class PromptServices(PlainServices):
             raise ToolError("There is no such result in this conversation.", code="not_found")
         return text
 
-    async def history(self) -> Sequence[PastTurn]:
+    async def history(self, most: int | None = None, skip: int = 0, encoding: str = "") -> Sequence[PastTurn]:
         """Return the turns of the conversation that ran before this one."""
-        return await self.write(self._history)
+        if self._first:
+            return []
+        return await self.write(past_turns, self.conversation, self.prompt, most, skip, encoding)
+
+    async def tools_used(self) -> set[str]:
+        """Return the names of the tools that these turns called."""
+        return set() if self._first else await self.write(tools_used, self.conversation, self.prompt)
 
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
         """Run a function in the thread that owns the database connection, and return its result."""
         return await self.write(function, *args)
 
-    def _history(self) -> list[PastTurn]:
-        # Only turns that ran: one that was stopped while it was queued (fence 0) said nothing.
-        ran = Prompt.objects.filter(conversation_id=self.conversation, fence__gt=0).exclude(pk=self.prompt)
-        prompts = list(ran.ended().order_by("ended_at", "pk"))
-        outputs: dict[int, list[Any]] = {}
-        for row in Output.objects.of(*prompts).order_by("prompt_id", "position"):
-            outputs.setdefault(row.prompt_id, []).append(row.entry())
-        given = attached(prompts)
-        return [
-            PastTurn(
-                prompt.pk,
-                None if prompt.continues_id else prompt.input,
-                outputs.get(prompt.pk, []),
-                given.get(prompt.pk, ()),
-                program=prompt.policy.startswith(WORKFLOW),
-                continues=prompt.continues_id is not None,
-            )
-            for prompt in prompts
-        ]
+    async def settled(self, function: Callable[..., T], *args: Any) -> T:
+        """Return what this function reads, from memory until people change what it rests on."""
+        try:
+            return self._kept.at_hand(function, *args)
+        except KeyError:
+            return await self.write(self._kept.settled, function, *args)

@@ -1,4 +1,4 @@
-"""The tasks that django-q2 runs: wake-ups without data. The rows are the truth; one more or less does no harm."""
+"""The tasks that django-q2 runs: hardly more than wake-ups. The rows are the truth; one more or less does no harm."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from conversations.worker import hosts
 logger = logging.getLogger(__name__)
 
 
-def drain() -> int:
-    """Run this host's prompts, unless another process of the host does."""
-    ran = drains.drain()
+def drain(number: int) -> int:
+    """Be this host's drain with this number until it is told to stop, unless another process is."""
+    ran = drains.drain(number)
     crashpoint("before_ack")
     return ran
 
@@ -48,7 +48,7 @@ def nightly() -> None:
 
 
 class Alive:
-    """Beats for a host during a long task, at most every few seconds: the drain may occupy the other worker."""
+    """Beats for a host during a long task, at most every few seconds: drains occupy all the other processes."""
 
     def __init__(self, host: str) -> None:
         self.host, self._beat_at = host, -math.inf

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 T = TypeVar("T")
 
@@ -38,7 +38,10 @@ def free_port() -> int:
 
 
 def variables(folder: Path, **more: str) -> dict[str, str]:
-    """An environment with SQLite in `folder`, and `more`. The tables are there: a site needs two seconds for them."""
+    """An environment with SQLite in `folder` and one web process, and `more`.
+
+    The tables are there: a site needs two seconds for them.
+    """
     database = _database(folder)
     if not (database.exists() or "DATABASE_URL" in more):
         database.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +51,7 @@ def variables(folder: Path, **more: str) -> dict[str, str]:
 
 def _environment(folder: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-    return {**inherited, "AGENTSITE_DATA": str(folder)}
+    return {**inherited, "AGENTSITE_DATA": str(folder), "AGENTSITE_WEB": "1"}
 
 
 def _database(folder: Path) -> Path:

@@ -27,6 +27,13 @@ def test_it_reads_what_values_stand_for() -> None:
     assert env.url("URL", ("https", "http")) == "http://h:1/v1"
 
 
+def test_it_reads_some_of_a_few_words() -> None:
+    assert read().some_of("NONE", ("a", "b")) == []
+    assert read(A="b, a").some_of("A", ("a", "b", "c")) == ["b", "a"]
+    with pytest.raises(CannotStart, match="A has 'hihg': write some of high, write, separated by commas"):
+        read(A="write,hihg").some_of("A", ("high", "write"))
+
+
 def test_it_reads_pairs() -> None:
     """A value may have an equals sign; the names of models have slashes and colons."""
     assert read().pairs("NONE") == {}

@@ -7,15 +7,16 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from textwrap import indent
 
 import pytest
 
-from tests.agentsite.processes import free_port, processes_of, started, variables, wait_for
+from tests.agentsite.processes import free_port, processes_of, run, started, variables, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes are the site's")
 
@@ -43,13 +44,18 @@ class Site:
             connection.close()
 
     def child(self, words: str) -> int:
-        """The process id of the child whose command line holds `words`."""
-        found = [
-            process
-            for process in processes_of(self.folder)
-            if words in Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
-        ]
-        return min(found, default=0)
+        """The process id of the child whose command line holds `words`; 0 if there is none."""
+        return min(self.children(words), default=0)
+
+    def children(self, words: str) -> list[int]:
+        """The process ids of all of them."""
+        return [process for process in processes_of(self.folder) if words in _command(process)]
+
+
+def _command(process: int) -> str:
+    with suppress(OSError):  # gone by now
+        return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+    return ""
 
 
 @contextmanager
@@ -149,8 +155,10 @@ def test_the_row_of_an_earlier_worker_with_the_same_id_is_not_taken_for_this_one
 import os, signal, sqlite3
 with sqlite3.connect({str(file)!r}) as database:
     database.execute(
-        "INSERT INTO conversations_worker (host, pid, started_at, beat_at, stopping, drain, drain_until)"
-        " VALUES ('ox', ?, 1000, 2000, 0, '', 0)", [os.getpid()])
+        "INSERT INTO conversations_worker (host, pid, started_at, beat_at, stopping, drains)"
+        " VALUES ('ox', ?, 1000, 2000, 0, 1)", [os.getpid()])
+    database.execute(
+        "INSERT INTO conversations_drain (host, number, token, until) VALUES ('ox', 0, 'another', 1e11)")
 print("as before", flush=True)
 signal.pause()
 """
@@ -195,6 +203,61 @@ def test_a_dead_child_is_started_again(folder: Path) -> None:
         subprocess.run(["kill", "-9", str(first)], check=True)
         wait_for(lambda: running.child("agentsite.web") not in {0, first})
         assert "The web server ended" in running.said()
+
+
+def test_while_a_web_process_is_dead_nobody_is_refused(folder: Path) -> None:
+    """The others answer; and if all are dead, requests wait for the next one."""
+    with site(folder, "--web", "2") as running:
+        running.wait_until_up()
+        first = running.children("agentsite.web")
+        assert len(first) == 2
+        for dead in (first[:1], first):
+            for process in dead:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            wait_for(partial(_are_gone, running, dead))
+            answers = [running.get("/login/")]
+            while len(running.children("agentsite.web")) < 2:
+                answers.append(running.get("/login/"))
+            assert set(answers) == {200}
+        assert "The web server 1 ended" in running.said()
+        running.process.terminate()
+        assert running.process.wait(timeout=60) == 0, running.said()
+
+
+def test_both_web_processes_take_connections_and_both_stop_while_these_are_open(folder: Path) -> None:
+    with site(folder, AGENTSITE_WEB="2") as running, ExitStack() as stack:
+        running.wait_until_up()
+        webs = running.children("agentsite.web")
+        before = {web: _connections(web) for web in webs}
+        for _ in range(40):
+            connection = stack.enter_context(closing(HTTPConnection("127.0.0.1", running.port, timeout=30)))
+            connection.request("GET", "/static/conversations/mark.svg")
+            connection.getresponse().read()
+        assert all(_connections(web) > before[web] for web in webs), before
+        running.process.terminate()
+        assert running.process.wait(timeout=60) == 0, running.said()
+        assert "Not everything stopped in time" not in running.said()
+
+
+def _connections(process: int) -> int:
+    """How many sockets this process has open."""
+    sockets = 0
+    for file in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed in between
+            sockets += str(file.readlink()).startswith("socket:")
+    return sockets
+
+
+def _are_gone(running: Site, processes: list[int]) -> bool:
+    return not {*processes} & {*running.children("agentsite.web")}
+
+
+@pytest.mark.parametrize("number", ["0", "many", "-1"])
+def test_a_number_of_web_processes_is_one(number: str, folder: Path) -> None:
+    refused = run("manage.py", "serve", "--web", number, environment=variables(folder))
+    assert refused.returncode == 2
+    assert "write a whole number from 1 to 64" in refused.stderr
 
 
 def test_the_first_start_makes_an_administrator_and_the_second_none(folder: Path) -> None:

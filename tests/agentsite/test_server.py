@@ -21,6 +21,7 @@ LONGEST = 600_000
 SERVER = f"""
 import asyncio, sys
 from agentsite import server
+from agentsite.webs import listen
 
 server.PATIENCE_SECONDS = 1.5
 
@@ -44,7 +45,7 @@ async def application(scope, receive, send):
         await asyncio.sleep(0)
     print("gone", flush=True)
 
-endpoint = "tcp:port={{}}:interface=127.0.0.1".format(sys.argv[1])
+listener = listen("127.0.0.1", int(sys.argv[1]))
 class Limits:
     def most(self, method, target):
         return {BODY_MOST}
@@ -52,7 +53,7 @@ class Limits:
     def waits(self, target):
         return False
 
-server.PatientServer(application=application, endpoints=[endpoint], limits=Limits()).run()
+server.PatientServer(application=application, listener=listener, limits=Limits()).run()
 """
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agentsite.processes import connect, free_port, run, started, variables, wait_for
+from tests.agentsite.processes import connect, free_port, processes_of, run, started, variables, wait_for
 
 # The web server with an application that answers its first bytes and then never ends, as a stream of events does.
 ENDLESS = """
@@ -74,6 +74,21 @@ def test_it_serves_while_the_database_is_away(tmp_path: Path) -> None:
     ):
         assert receive_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 503")
     assert "cannot check that the database keeps ledgers safe" in (tmp_path / "log").read_text()
+
+
+def test_several_share_its_port_and_end_with_it(tmp_path: Path) -> None:
+    """Also while a response is open."""
+    port = free_port()
+    environment = variables(tmp_path / "data", PORT=str(port), AGENTSITE_WEB="2")
+    with (
+        started("-m", "agentsite.web", environment=environment, log=tmp_path / "log") as web,
+        ask(port, "/login/") as connection,
+    ):
+        assert receive_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+        assert len(processes_of(tmp_path / "data")) == 3
+        web.terminate()
+        assert web.wait(timeout=30) == 0
+        wait_for(lambda: not processes_of(tmp_path / "data"))
 
 
 def test_it_says_that_its_port_is_taken(tmp_path: Path) -> None:

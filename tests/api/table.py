@@ -21,6 +21,7 @@ admin/password_change/done/                                        LFFoooL   LFF
 admin/autocomplete/                                                LFFFFFL   LFFMMML
 admin/jsi18n/                                                      LFFoooL   LFFMMML
 admin/r/<path:content_type_id>/<path:object_id>/                   LFFNNNL   LFFNNNL
+admin/conversations/approval/figures/                              LFFoFoL   LFFoFoL
 admin/conversations/approval/together/                             LFFoooL   LFFwCwL
 admin/conversations/approval/                                      LFFoooL   LFFoooL
 admin/conversations/approval/add/                                  LFFFFFL   LFFFFFL
@@ -28,6 +29,13 @@ admin/conversations/approval/<path:object_id>/history/             LFFo>oL   LFF
 admin/conversations/approval/<path:object_id>/delete/              LFFFFFL   LFFFFFL
 admin/conversations/approval/<path:object_id>/change/              LFFoNoL   LFFwNwL
 admin/conversations/approval/<path:object_id>/                     LFF>>>L   LFF>>>L
+admin/conversations/grant/                                         LFFFFoL   LFFFFoL
+admin/conversations/trigger/                                       LFFFFoL   LFFFFoL
+admin/conversations/trigger/add/                                   LFFFFFL   LFFFFFL
+admin/conversations/trigger/<path:object_id>/history/              LFFFFoL   LFFFFoL
+admin/conversations/trigger/<path:object_id>/delete/               LFFFFoL   LFFFFoL
+admin/conversations/trigger/<path:object_id>/change/               LFFFFoL   LFFFFFL
+admin/conversations/trigger/<path:object_id>/                      LFF>>>L   LFF>>>L
 admin/conversations/killswitch/                                    LFFFFoL   LFFFFwL
 admin/conversations/apikey/                                        LFFFFoL   LFFFFoL
 admin/conversations/apikey/<path:object_id>/delete/                LFFFFoL   LFFFFwL
@@ -76,6 +84,8 @@ admin/conversations/file/<path:object_id>/history/                 LFFFFoL   LFF
 admin/conversations/file/<path:object_id>/delete/                  LFFFFFL   LFFFFFL
 admin/conversations/file/<path:object_id>/change/                  LFFFFoL   LFFFFFL
 admin/conversations/file/<path:object_id>/                         LFF>>>L   LFF>>>L
+admin/conversations/tooluse/                                       LFFFFoL   LFFFFoL
+admin/conversations/tooluse/<str:tool>/                            LFFFFoL   LFFFFoL
 admin/conversations/erasure/                                       LFFFFoL   LFFFFoL
 admin/conversations/erasure/add/                                   LFFFFFL   LFFFFFL
 admin/conversations/erasure/<path:object_id>/history/              LFFFFoL   LFFFFoL
@@ -107,6 +117,8 @@ admin/agents/suggestion/<path:object_id>/delete/                   LFFFFoL   LFF
 admin/agents/suggestion/<path:object_id>/change/                   LFFFFoL   LFFFFoL
 admin/agents/suggestion/<path:object_id>/                          LFF>>>L   LFF>>>L
 admin/agents/systemprompt/                                         LFFFFoL   LFFFFoL
+admin/agents/systemprompt/<int:pk>/versions/                       LFFFFoL   LFFFF>L
+admin/agents/systemprompt/<int:pk>/whole/                          LFFFFoL   LFFMMML
 admin/agents/systemprompt/add/                                     LFFFFoL   LFFFFoL
 admin/agents/systemprompt/<path:object_id>/history/                LFFFFoL   LFFFFoL
 admin/agents/systemprompt/<path:object_id>/delete/                 LFFFFoL   LFFFFoL
@@ -162,18 +174,30 @@ api/prompts/<int:pk>/cancel/                                       UMMMMMM   UWN
 api/prompts/<int:pk>/continue/                                     UMMMMMM   UWNNNNN
 api/prompts/<int:pk>/again/                                        UMMMMMM   UWNNNNN
 api/approvals/                                                     Uoooooo   UMMMMMM
+api/grants/                                                        Uoooooo   UMMMMMM
+api/grants/<int:pk>/revoke/                                        UMMMMMM   UWNNNNN
 api/approvals/decide/                                              UMMMMMM   UWoWoWo
 api/approvals/<int:pk>/                                            UoNoNoN   UMMMMMM
 api/approvals/<int:pk>/answer/                                     UMMMMMM   UWNWNWN
 api/approvals/<int:pk>/approve/                                    UMMMMMM   UWNWNWN
 api/approvals/<int:pk>/reject/                                     UMMMMMM   UWNWNWN
+api/triggers/                                                      Uoooooo   UWWWWWW
+api/triggers/<int:pk>/                                             UoNNNNN   UMMMMMM
+api/triggers/<int:pk>/firings/                                     UoNNNNN   UMMMMMM
+api/triggers/<int:pk>/pause/                                       UMMMMMM   UWNNNNN
+api/triggers/<int:pk>/resume/                                      UMMMMMM   UWNNNNN
+api/triggers/<int:pk>/run/                                         UMMMMMM   UWNNNNN
 api/files/<int:pk>/                                                UoNNNNN   UMMMMMM
+api/system-prompts/                                                Uoooooo   UMMMMMM
 api/uploads/                                                       Uoooooo   UWWWWWW
 api/uploads/<str:token>/                                           UMMMMMM   UMMMMMM
 api/usage/                                                         Uoooooo   UMMMMMM
 api/schema/                                                        Uoooooo   UMMMMMM
 api/docs/                                                          LoooooL   LMMMMML
 api/                                                               NNNNNNN   NNNNNNN
+context/models                                                     UUUUUUF   UUUUUUF
+context/chat/completions                                           UUUUUUF   UUUUUUF
+v1/system-prompts/<int:pk>/enhanced                                Uoooooo   UMMMMMM
 (home)                                                             LoooooL   LMMMMML
 list/                                                              LoooooL   LMMMMML
 new/                                                               LoooooL   LMMMMML
@@ -183,25 +207,47 @@ c/<int:pk>/prompts/                                                MMMMMMM   LwN
 prompts/<int:pk>/                                                  LoNNNNL   LMMMMML
 prompts/<int:pk>/message/                                          LoNNNNL   LMMMMML
 prompts/<int:pk>/texts/<int:position>/                             LoNNNNL   LMMMMML
+prompts/<int:pk>/diagrams/<str:digest>.svg                         LoNNNNL   LMMMMML
 prompts/<int:pk>/cancel/                                           MMMMMMM   LwNNNNL
 prompts/<int:pk>/continue/                                         MMMMMMM   LwNNNNL
 prompts/<int:pk>/again/                                            MMMMMMM   LwNNNNL
 c/<int:pk>/rename/                                                 MMMMMMM   LwNNNNL
+c/<int:pk>/system-prompt/                                          LoNNNNL   LwNNNNL
 c/<int:pk>/archive/                                                MMMMMMM   LwNNNNL
 c/<int:pk>/put-back/                                               MMMMMMM   LwNNNNL
 c/<int:pk>/delete/                                                 LoNNNNL   LwNNNNL
 c/<int:pk>/export/                                                 LoNNNNL   LMMMMML
+c/<int:pk>/print/                                                  LoNNNNL   LMMMMML
 c/<int:pk>/usage/                                                  LoNNNNL   LMMMMML
+c/<int:pk>/images/<path:name>                                      LoNNNNL   LMMMMML
 c/<int:pk>/decide/                                                 LoNNNNL   LwNNNNL
+approvals/                                                         LoooooL   LMMMMML
+approvals/together/                                                LoooooL   LwCwCwL
+approvals/<int:pk>/                                                LoNoNoL   LwNwNwL
 approvals/<int:pk>/decide/                                         MMMMMMM   LwNNNNL
+approvals/<int:pk>/words/                                          MMMMMMM   LoNNNNL
+approvals/<int:pk>/changes/                                        MMMMMMM   LoNoNoL
 approvals/<int:pk>/card/                                           LoNNNNL   LMMMMML
 files/<int:pk>/                                                    LoNNNNL   LMMMMML
+files/<int:pk>/view/                                               LoNNNNL   LMMMMML
+files/<int:pk>/frame/                                              LoNNNNL   LMMMMML
+files/<int:pk>/image/                                              LoNNNNL   LMMMMML
+files/<int:pk>/diagrams/<str:digest>.svg                           LoNNNNL   LMMMMML
 theme/                                                             MMMMMMM   >>>>>>>
 login/                                                             o>>>>>o   o>>>>>o
 logout/                                                            MMMMMMM   >>>>>>>
 account/                                                           LoooooL   LwwwwwL
 account/keys/                                                      MMMMMMM   LWWWWWL
 account/keys/<int:pk>/revoke/                                      MMMMMMM   LwNNNNL
+account/notifications/                                             MMMMMMM   LwwwwwL
+triggers/                                                          LoooooL   LwwwwwL
+triggers/<int:pk>/                                                 LoNNNNL   LMMMMML
+triggers/<int:pk>/run/                                             MMMMMMM   LwNNNNL
+triggers/<int:pk>/pause/                                           MMMMMMM   LwNNNNL
+triggers/<int:pk>/resume/                                          MMMMMMM   LwNNNNL
+triggers/<int:pk>/delete/                                          MMMMMMM   LwNNNNL
+account/grants/                                                    LoooooL   LMMMMML
+account/grants/<int:pk>/revoke/                                    MMMMMMM   LwNNNNL
 account/sign-out-everywhere/                                       MMMMMMM   L>>>>>L
 account/password/                                                  LoooooL   LoooooL
 password/                                                          ooooooo   ooooooo
@@ -215,7 +261,7 @@ SOCKETS = """
 route                                                              opened
 ws/conversations/<int:pk>/                                         UoNNNNN
 ws/me/                                                             Uoooooo
-ws/approvals/                                                      UFFoooF
+ws/approvals/                                                      Uoooooo
 (nowhere)                                                          -------
 """
 """o: the socket stays open. U, F, N: it is closed with 4401, 4403, 4404. -: it is refused."""

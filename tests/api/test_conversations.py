@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,13 +17,15 @@ from conversations.models import Conversation, File, Prompt
 from conversations.models import Step as Row
 from conversations.prompts.idempotency import KeyReused
 from conversations.prompts.start import begin_conversation, start_conversation, start_prompt
-from tests.api.client import Api, error_of, said
+from tests.api.client import JSON, Api, error_of, said
 from tests.conversations.recorded import Site, at_once
 from tests.conversations.support import Story, person
 from tests.engine.cast import site as scripted
 from tests.engine.support import says
 
 LIST = "/api/conversations/"
+AGENTS = {"agents-TOTAL_FORMS": "0", "agents-INITIAL_FORMS": "0"}
+"""The form in the admin that chooses a system prompt for agents, without any."""
 pytestmark = pytest.mark.django_db
 
 
@@ -77,7 +80,7 @@ def test_a_conversation_may_name_its_system_prompt(
     api: Api, ann: User, monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """By id or by name; from the next turn on the model gets it instead of the agent's own."""
-    pirate = SystemPrompt.objects.create(name="Pirate", text="Talk like a pirate.")
+    pirate = SystemPrompt.create(name="Pirate", text="Talk like a pirate.")
     for named in (pirate.pk, "Pirate"):
         told = api.post(LIST, {"system_prompt": named}).json()
         assert told["system_prompt"] == {"id": pirate.pk, "name": "Pirate"}
@@ -87,21 +90,47 @@ def test_a_conversation_may_name_its_system_prompt(
     prompt = api.post(talk, {"input": "Hi."}).json()
     site.works()
     assert model.asked[-1].system == "Talk like a pirate."
-    assert (
-        Row.objects.get(prompt=prompt["id"], path="", type="action_call").content["payload"]["system"]
-        == model.asked[-1].system
-    )
-    SystemPrompt.objects.update(text="Talk like a parrot.")
+    call = Row.objects.get(prompt=prompt["id"], path="", type="action_call")
+    told_to_model = model.asked[-1].system
+    assert call.content["payload"]["system"] == {"id": pirate.pk, "version": 1, "text": told_to_model}
+    pirate.write("Talk like a parrot.", by=None)
     api.post(talk, {"input": "Hi."})
     site.works()
     assert model.asked[-1].system == "Talk like a parrot."
 
 
 def test_a_conversation_without_one_has_the_default(ann: User) -> None:
-    SystemPrompt.objects.create(name="Other", text="Other.")
-    SystemPrompt.objects.create(name="Usual", text="Usual.", is_default=True)
+    SystemPrompt.create(name="Other", text="Other.")
+    usual = SystemPrompt.create(name="Usual", text="Usual.", is_default=True)
     start_prompt(start_conversation(ann), ann, "Hi.")
-    assert Row.objects.get().content["payload"]["system"] == "Usual."
+    assert Row.objects.get().content["payload"]["system"] == {"id": usual.pk, "version": 1, "text": "Usual."}
+
+
+def test_the_choice_is_listed_changed_and_undone(api: Api, other: Api, ann: User) -> None:
+    """A retired one is not offered; a conversation that has it keeps it."""
+    house = SystemPrompt.create("House", "Be brief.", is_default=True)
+    pirate = SystemPrompt.create("Pirate", "Arr.")
+    pirate.write("Arr!", by=None)
+    assert api.get("/api/system-prompts/").json()["results"] == [
+        {"id": house.pk, "name": "House", "version": 1, "is_default": True},
+        {"id": pirate.pk, "name": "Pirate", "version": 2, "is_default": False},
+    ]
+    address = f"{LIST}{start_conversation(ann).pk}/"
+
+    def chooses(named: int | str | None) -> Any:
+        bearer = {"Authorization": f"Bearer {api.key}"}
+        return api.client.patch(address, {"system_prompt": named}, content_type=JSON, headers=bearer)
+
+    assert chooses("Pirate").json()["system_prompt"] == {"id": pirate.pk, "name": "Pirate"}
+    SystemPrompt.objects.filter(pk=pirate.pk).update(retired=True)
+    assert [each["name"] for each in api.get("/api/system-prompts/").json()["results"]] == ["House"]
+    assert api.client.patch(
+        address, {"title": "New"}, content_type=JSON, headers={"Authorization": f"Bearer {api.key}"}
+    ).json()["system_prompt"] == {"id": pirate.pk, "name": "Pirate"}
+    assert chooses(None).json()["system_prompt"] is None
+    assert "retired" in error_of(chooses("Pirate"), 400)["fields"]["system_prompt"][0]
+    assert "retired" in error_of(api.post(LIST, {"system_prompt": pirate.pk}), 400)["fields"]["system_prompt"][0]
+    assert other.get("/api/system-prompts/").json()["count"] == 1
 
 
 def test_where_none_is_set_up_the_agent_keeps_its_own(ann: User) -> None:
@@ -115,13 +144,15 @@ def test_the_admin_keeps_one_default(client: Client) -> None:
     address = "/admin/agents/systemprompt/add/"
     assert client.get(address).status_code == 200
     for name in ("First", "Second"):
-        response = client.post(address, {"name": name, "text": f"{name} words.", "default": "on"})
+        response = client.post(address, {**AGENTS, "name": name, "text": f"{name} words.", "default": "on"})
         assert response.status_code == 302, response.text
     assert [(each.name, each.is_default) for each in SystemPrompt.objects.all()] == [("First", False), ("Second", True)]
     second = SystemPrompt.objects.get(name="Second")
     page = client.get(f"/admin/agents/systemprompt/{second.pk}/change/").text
     assert "checked" in page
-    client.post(f"/admin/agents/systemprompt/{second.pk}/change/", {"name": "Second", "text": "None."})
+    client.post(
+        f"/admin/agents/systemprompt/{second.pk}/change/", {**AGENTS, "name": "Second", "text": "None.", "opened": "1"}
+    )
     assert not SystemPrompt.objects.filter(is_default=True).exists()
     assert "First" in client.get("/admin/agents/systemprompt/").text
     with pytest.raises(IntegrityError), transaction.atomic():

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(bool(needs), reason=f"not on this machine: {', '
 
 def test_the_session_of_the_guide_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     script = (
         "\n".join(blocks).replace(".venv/bin/python", sys.executable).replace("events.log", str(tmp_path / "events"))
     )
@@ -39,6 +39,7 @@ def test_the_session_of_the_guide_runs(tmp_path: Path) -> None:
         '"approved"',
         "event: prompt.completed",
         '"cancelled"',
-        '"continues": 2',
+        '"continues": 3',
+        '"state": "started"',
     ):
         assert words in done.stdout, done.stdout

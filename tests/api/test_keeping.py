@@ -42,7 +42,16 @@ def test_a_conversation_is_renamed_and_put_away(api: Api, other: Api, ann: User)
 
 
 @pytest.mark.parametrize(
-    "body", [{"title": ""}, {"title": " "}, {"title": "x" * 201}, {"archived": "true"}, {"seq": 1}]
+    "body",
+    [
+        {"title": ""},
+        {"title": " "},
+        {"title": "x" * 201},
+        {"archived": "true"},
+        {"seq": 1},
+        {"system_prompt": "none such"},
+        {"system_prompt": 99},
+    ],
 )
 def test_what_cannot_be_taken_changes_nothing(api: Api, ann: User, body: dict[str, Any]) -> None:
     talk = start_conversation(ann, "Old")

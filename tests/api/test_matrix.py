@@ -19,7 +19,7 @@ from tests.api.world import ROLES, World, routes, written
 from tests.workflows import shop
 
 TABLE = rows(ADDRESSES)
-STREAMS = [route for route in TABLE if route.endswith("/events/")]
+STREAMS = [route for route in TABLE if route.endswith(("/events/", "/completions"))]
 WRITTEN = {"o": "W", ">": "w"}
 LETTERS = {200: "o", 201: "o", 202: "o", 400: "?", 401: "U", 403: "F", 404: "N", 405: "M", 409: "C", 503: "S"}
 
@@ -117,10 +117,12 @@ def test_no_change_without_a_token_of_our_own_pages(row: str, world: World) -> N
 def test_what_changes_something_is_no_get() -> None:
     """T-47, C8: a URL that a POST changes answers GET and HEAD with 405, or shows the form."""
     shows = {
-        "api/conversations/", "api/conversations/<int:pk>/prompts/", "api/uploads/",  # lists
-        "c/<int:pk>/decide/", "c/<int:pk>/delete/", "account/", "workflows/<str:name>/",
+        "api/conversations/", "api/conversations/<int:pk>/prompts/", "api/uploads/", "api/triggers/",  # lists
+        "c/<int:pk>/decide/", "c/<int:pk>/delete/", "c/<int:pk>/system-prompt/", "account/", "triggers/",
+        "workflows/<str:name>/",
         "workflows/<str:name>/filled/<int:pk>/", "workflows/batches/<int:pk>/delete/",
         "admin/conversations/approval/together/", "admin/conversations/approval/<path:object_id>/change/",
+        "approvals/together/", "approvals/<int:pk>/",
         "admin/conversations/apikey/<path:object_id>/delete/", "admin/conversations/killswitch/",
     }  # fmt: skip
     writes = {row for row, (_, post) in TABLE.items() if set(post) & {"w", "W"}}

@@ -20,8 +20,10 @@ from django.urls import URLPattern, get_resolver
 from agents.discovery import installed
 from agents.engine.decisions import PEOPLE_MAY, STATES
 from agents.engine.ledger import Step, action_error
+from agents.models import SystemPrompt
 from conversations.api import urls as of_conversations
 from conversations.api.views import ApiView
+from conversations.context import urls as of_clients
 from conversations.models import PendingFile, Prompt, State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.event_reader import EventReader
@@ -73,7 +75,7 @@ class Checked(Api):
 
     def _held(self, method: str, path: str, response: Any) -> Any:
         token = re.sub(r"(uploads)/[^/]+", r"\1/{token}", path.partition("?")[0])
-        described = re.sub(r"\d+", "{id}", token).replace("shop.order", "{name}")
+        described = re.sub(r"(?<=/)\d+(?=/)", "{id}", token).replace("shop.order", "{name}")
         answers = self.schema["paths"][described][method]["responses"]
         contents = answers[str(response.status_code)].get("content", {}).values()
         assert bool(contents) == bool(response.content)
@@ -88,7 +90,7 @@ def check(schema: dict[str, Any], shape: dict[str, Any], value: Any) -> None:
     jsonschema.validate(value, {**shape, "components": schema["components"]}, jsonschema.Draft202012Validator)
 
 
-GIVEN = ("input", "payload", "data", "proposed", "schema", "output")
+GIVEN = ("input", "payload", "data", "proposed", "schema", "output", "parameters")
 """Fields whose values are given by models, tools and people, and may hold anything."""
 
 
@@ -119,6 +121,7 @@ def test_every_address_is_described(schema: dict[str, Any]) -> None:
     addresses = {
         *(f"/api/{each.pattern}" for each in of_conversations.urlpatterns if each.name not in OTHERS),
         *(f"/{each.pattern}" for each in of_workflows.urlpatterns if each.name != "workflow-categories"),
+        *(f"/{each.pattern}" for each in of_clients.urlpatterns),
     }
     ours = {
         address.replace("<int:pk>", "{id}").replace("<str:name>", "{name}").replace("<str:token>", "{token}")
@@ -147,6 +150,14 @@ def test_every_reference_leads_somewhere(schema: dict[str, Any]) -> None:
     assert len(found) > 20
 
 
+@pytest.mark.django_db
+def test_the_page_of_the_document_can_only_be_read(ann: User) -> None:
+    client = Client()
+    client.force_login(ann)
+    answers = {method: client.generic(method, "/api/docs/").status_code for method in ("GET", "HEAD", "OPTIONS", "PUT")}
+    assert answers == {"GET": 200, "HEAD": 200, "OPTIONS": 405, "PUT": 405}
+
+
 def test_no_tool_is_named(schema: dict[str, Any]) -> None:
     """R8: only staff see the catalogue of tools."""
     text = json.dumps(schema)
@@ -166,6 +177,10 @@ def test_every_answer_is_as_described(
     checked.get("/api/conversations/")
     checked.get(f"/api/conversations/{talk}/")
     checked.get("/api/conversations/99/")
+    pirate = SystemPrompt.create(name="Pirate", text="Arr.")
+    checked.get(f"/v1/system-prompts/{pirate.pk}/enhanced")
+    assert checked.get("/api/system-prompts/").json()["count"] == 1
+    checked.change("patch", f"/api/conversations/{talk}/", {"system_prompt": "Pirate"})
     new = checked.post(f"/api/conversations/{talk}/prompts/", {"input": "Hi."}).json()["id"]
     checked.post(f"/api/conversations/{talk}/prompts/", {"input": "Hi."})
     checked.get(f"/api/conversations/{talk}/prompts/")
@@ -184,6 +199,29 @@ def test_every_answer_is_as_described(
     strict(schema, checked.get(f"/api/prompts/{ended.pk}/").json()["outputs"])
     checked.get(f"/api/prompts/{ended.pk}/steps/?page_size=3&after=4")
     strict(schema, checked.get(f"/api/prompts/{ended.pk}/outputs/?at=9").json()["outputs"])
+
+    (waits,) = pending(site.runs(ann, *ONE_GATE))
+    remembered = {"digest": waits.digest, "remember": {"scope": "exact"}}
+    given = checked.post(f"/api/approvals/{waits.pk}/approve/", remembered).json()["grant"]["id"]
+    assert checked.get("/api/grants/").json()["count"] == 1
+    checked.get("/api/grants/?state=gone")
+    checked.post(f"/api/grants/{given}/revoke/")
+    checked.post("/api/grants/99/revoke/")
+
+    trigger = checked.post("/api/triggers/", {"text": "look", "cron": "@daily"}, Idempotency_Key="t").json()["id"]
+    checked.post("/api/triggers/", {"text": "look", "cron": "@hourly"}, Idempotency_Key="t")
+    checked.post("/api/triggers/", {"text": "look", "cron": "* * * * *"})
+    checked.post("/api/triggers/", {"policy": "no.such", "cron": "@daily"})
+    assert checked.get("/api/triggers/?state=on").json()["count"] == 1
+    checked.get("/api/triggers/?state=gone")
+    for word in ("run", "run", "pause", "resume"):
+        checked.post(f"/api/triggers/{trigger}/{word}/")
+    assert checked.get(f"/api/triggers/{trigger}/firings/").json()["count"] == 2
+    checked.get(f"/api/triggers/{trigger}/")
+    checked.change("patch", f"/api/triggers/{trigger}/", {"at": "2400-01-01T00:00"})
+    checked.change("patch", f"/api/triggers/{trigger}/", {"at": "2020-01-01T00:00"})
+    checked.change("delete", f"/api/triggers/{trigger}/", {})
+    checked.change("delete", f"/api/triggers/{trigger}/", {})
 
     story, gate = asking(ann)
     call = story.call("fx.more")
@@ -237,7 +275,9 @@ def test_every_answer_is_as_described(
 
     successes = {(method, path) for method, path, status in checked.seen if status < 300}
     described = {(method, path) for path, methods in schema["paths"].items() for method in methods}
-    left = {path for _, path in described - successes}
+    left = {
+        path for _, path in described - successes if not path.startswith("/context/")
+    }  # those have a site of their own
     assert left == {"/api/files/{id}/", "/api/conversations/{id}/events/", "/api/prompts/{id}/events/"}
 
 
@@ -322,11 +362,10 @@ def kinds_of(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def test_nothing_is_published_that_does_not_work(schema: dict[str, Any]) -> None:
-    """A decision is remembered once there are grants; rules decide once there are rules."""
+    """Rules decide once there are rules."""
     components = schema["components"]["schemas"]
-    assert set(components["Approve"]["properties"]) == {"digest", "input", "note"}
+    assert set(components["Approve"]["properties"]) == {"digest", "input", "note", "remember"}
     assert "by_rule" not in components["Gate"]["properties"]
-    assert "remember" not in json.dumps(schema)
 
 
 # Where it is served

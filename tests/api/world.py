@@ -18,13 +18,17 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from agents.models import Skill, Suggestion, SystemPrompt
+from agents.plugins.triggers.schedule import Schedule
 from conversations.accounts.keys import make_key
+from conversations.display.rendering.diagrams import digest
 from conversations.files.pending import keep
 from conversations.files.uploads import Upload
-from conversations.models import Erasure, File, Output, Prompt, Redaction, Step, Verification
+from conversations.models import Erasure, File, Grant, Output, Prompt, Redaction, Step, Verification
 from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
-from tests.conversations.support import Story, asking
+from conversations.triggers.managing import NewTrigger, create
+from tests.conversations.pages.files.filing import GIF, filed
+from tests.conversations.support import Story, asking, says
 from tests.workflows import shop
 from workflows.models import Batch, BatchLine, WorkflowSetting
 from workflows.running import start_filling
@@ -33,7 +37,8 @@ ROLES = ("anonymous", "owner", "other", "decider", "staff", "admin", "key")
 """Who comes: nobody; Ann; Bob; staff that may decide for others; staff that may nothing; the administrator; a program
 with Bob's key, good for everything under /api/."""
 
-TOGETHER = "admin/conversations/approval/together/"
+DIAGRAM = "```mermaid\npie\n```"
+TOGETHER = ("admin/conversations/approval/together/", "approvals/together/")
 
 
 @dataclass
@@ -55,7 +60,13 @@ class World:
             "admin": User.objects.create_superuser("chief"),
         }
         self.key = make_key(bob, "a program", ["read", "chat", "decide", "workflows"])[1]
-        self.waiting, self.gate = asking(self.owner)
+        self.waiting, self.gate = asking(self.owner, grantable="fields", schema="0" * 64, facts=[])
+        self.grant = Grant.objects.create(
+            user=self.owner, tool="shell.run", scope="exact", prompt=self.waiting.prompt, path="1/0"
+        )
+        daily = NewTrigger(Schedule("Europe/Berlin", expression="0 9 * * *"), "look at the logs")
+        self.trigger = create(self.owner, daily)
+        self.trigger.firings.create(state="missed", reason="All work was stopped.")
         questioning = Story(self.owner)
         self.question = questioning.asks_person("Which one?")
         questioning.pauses()
@@ -82,10 +93,21 @@ class World:
             sha256=hashlib.sha256(b"a").hexdigest(),
         )
         self.file.content.save("a", ContentFile(b"a"))
+        self.files = {
+            "image/": filed(self.idle, "dot.gif", GIF),
+            "frame/": filed(self.idle, "page.html", b"<p>Hi."),
+            "files/<int:pk>/diagrams/": filed(self.idle, "plan.md", DIAGRAM.encode()),
+        }
+        drawing = Story(self.owner)
+        drawing.asks_model()
+        drawing.answers(says(DIAGRAM))
+        drawing.ends()
+        self.drawn = drawing.prompt
         self.upload = keep(self.owner, Upload.of(SimpleUploadedFile("b.txt", b"b")))
         self.models_key = make_key(self.owner, "models alone", ["passthrough"])[1]
         self.own_key = make_key(self.owner, "mine", ["read"])[0]
-        self.system_prompt = SystemPrompt.objects.create(name="Pirate", text="Arr.")
+        self.system_prompt = SystemPrompt.create(name="Pirate", text="Arr.")
+        self.system_prompt.write("Ahoy.", by=None)
         self.suggestion = Suggestion.objects.create(text="What is new?")
         self.skill = Skill.objects.create(name="s", description="d", body="b")
         self.group = Group.objects.get(name="Members")
@@ -107,7 +129,7 @@ class World:
         for place, pk in self._objects(route):
             filled = filled.replace(place, str(pk))
         named = re.sub(r"\^?\(\?P<\w+>(\w+)[^)]*\)", r"\1", filled)  # the first of the words that may stand there
-        return f"/{named}?ids={self.gate.pk}" if route == TOGETHER else f"/{named}"
+        return f"/{named}?ids={self.gate.pk}" if route in TOGETHER else f"/{named}"
 
     def _objects(self, route: str) -> Iterator[tuple[str, object]]:
         model = re.match(r"admin/\w+/(\w+)/<path:object_id>", route)
@@ -118,7 +140,10 @@ class World:
         yield "<token>", "none-such"
         yield "(?P<url>.*)", "nothing"
         yield "<str:name>", "shop.order"
+        yield "<str:tool>", "shell.run"
         yield "<str:token>", self.upload.token
+        yield "<str:digest>", digest("pie")
+        yield "<path:name>", "dot.gif"
         yield "<int:pk>", self._place(route)
         yield "<int:position>", Output.objects.get(prompt=self.stopped, type="text").position
 
@@ -140,6 +165,7 @@ class World:
             "suggestion": self.suggestion.pk,
             "systemprompt": self.system_prompt.pk,
             "workflowsetting": self.workflow_setting.pk,
+            "trigger": self.trigger.pk,
         }
         return rows[model]
 
@@ -155,6 +181,9 @@ class World:
         if "put-back" in route:
             return self.away.pk
         places = {
+            **{part: file.pk for part, file in self.files.items()},
+            "system-prompts/<": self.system_prompt.pk,
+            "prompts/<int:pk>/diagrams/": self.drawn.pk,
             "answer/": self.question.pk,
             "approvals/": self.gate.pk,
             "files/": self.file.pk,
@@ -162,7 +191,10 @@ class World:
             "decide/": self.waiting.conversation.pk,
             "step/<": Step.objects.filter(prompt=self.waiting.prompt).order_by("seq")[0].pk,
             "user/<": self.owner.pk,
+            "systemprompt/<": self.system_prompt.pk,
             "keys/<": self.own_key.pk,
+            "grants/<": self.grant.pk,
+            "triggers/<": self.trigger.pk,
         }
         return next((pk for part, pk in places.items() if part in route), self.idle.pk)
 
@@ -175,11 +207,15 @@ class World:
             "c/": {"input": "Hi."},
             "c/<int:pk>/prompts/": {"input": "Hi."},
             "c/<int:pk>/rename/": {"title": "Loud"},
+            "c/<int:pk>/system-prompt/": {"system_prompt": self.system_prompt.pk},
+            "admin/agents/systemprompt/<int:pk>/versions/": {"opened": "2"},
             "approvals/<int:pk>/decide/": {"decision": "approve", **digest},
             "c/<int:pk>/decide/": together,
-            TOGETHER: together,
+            **dict.fromkeys(TOGETHER, together),
+            "approvals/<int:pk>/": {"decision": "approve", **digest},
             "account/keys/": {"key-name": "CI", "key-scopes": ["read"]},
             "theme/": {"theme": "dark"},
+            "triggers/": {"text": "look at the logs", "when": "daily", "time": "09:00", "zone": "UTC"},
             "workflows/runs/<int:pk>/star/": {"starred": "1"},
             "workflows/<str:name>/star/": {"starred": "1"},
             "workflows/<str:name>/fill/": {"description": "Two pieces of paper."},
@@ -188,6 +224,7 @@ class World:
             "admin/conversations/approval/<path:object_id>/change/": {"decision": "approve", **digest},
             "admin/conversations/apikey/<path:object_id>/delete/": {"post": "yes"},
             "admin/conversations/killswitch/": {"turn": "on", "reason": "A test."},
+            "api/triggers/": {"text": "look at the logs", "cron": "0 9 * * *"},
             "api/conversations/<int:pk>/prompts/": {"input": "Hi."},
             "api/workflows/<str:name>/run/": {"parameters": {"item": "paper"}},
             "api/workflows/<str:name>/batch/": {"lines": [{"item": "paper"}]},

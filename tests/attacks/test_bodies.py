@@ -22,6 +22,7 @@ ASKING = """
 import asyncio, sys
 from pathlib import Path
 from agentsite import server
+from agentsite.webs import listen
 
 class Limits:
     def most(self, method, target):
@@ -43,8 +44,8 @@ async def application(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": str(size).encode()})
 
-endpoint = "tcp:port={}:interface=127.0.0.1".format(sys.argv[1])
-server.PatientServer(application=application, endpoints=[endpoint], limits=Limits()).run()
+listener = listen("127.0.0.1", int(sys.argv[1]))
+server.PatientServer(application=application, listener=listener, limits=Limits()).run()
 """
 JSON = "Content-Type: application/json"
 

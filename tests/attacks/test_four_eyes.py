@@ -8,14 +8,17 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from agents.engine import Ledger, approve
 from agents.engine.tools.tool import Tool, ToolCall, tool
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.ledger.locked import locked_turn
 from conversations.models import GateState, Output, Prompt, State
+from conversations.notifications.mail import Notifier
 from conversations.verification.stored import verify
 from tests.api.client import error_of, with_key
 from tests.conversations.recorded import ONE_GATE, Site, pending
@@ -234,3 +237,17 @@ def test_in_a_program(asked: Prompt) -> None:
         ("action_result", "approve"),
         ("resume", None),
     ]
+
+
+@pytest.mark.usefixtures("cem")
+def test_the_mail_to_the_editor_says_why_somebody_else_decides(
+    site: Site, asked: Prompt, bea: User, settings: Settings, mailoutbox: list[EmailMessage]
+) -> None:
+    settings.AGENTSITE_URL, settings.AGENTSITE_MAIL_AFTER_SECONDS = "https://agents.example", -60
+    User.objects.filter(pk=bea.pk).update(email="bea@example.org")
+    edited(asked, bea)
+    Notifier().send_due()
+    (letter,) = mailoutbox
+    assert letter.to == ["bea@example.org"]
+    assert "because you edited it" in letter.body
+    assert "what you asked for or edited is waiting for someone else" in letter.body

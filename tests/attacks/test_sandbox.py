@@ -63,7 +63,7 @@ def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
             os.chown(workspace, NOBODY, NOBODY)
 
         def as_we_are(command: str) -> str:
-            ended = asyncio.run(process.run(command, workspace, Space(), 60, lambda text: None))
+            ended = asyncio.run(process.run(process.shell(command), workspace, Space(), 60, lambda text: None))
             return f"{ended['stdout']}{ended['stderr']}"
 
         def as_another(command: str) -> str:

@@ -14,6 +14,7 @@ from tests.attacks.doors import MB, Door
 SERVER = """
 import asyncio, sys
 from agentsite import server
+from agentsite.webs import listen
 
 async def application(scope, receive, send):
     if scope["path"] != "/connecting":
@@ -23,8 +24,8 @@ async def application(scope, receive, send):
     while (message := await receive())["type"] != "websocket.disconnect":
         print(message.get("text"), flush=True)
 
-endpoint = "tcp:port={}:interface=127.0.0.1".format(sys.argv[1])
-server.PatientServer(application=application, endpoints=[endpoint], limits=None).run()
+listener = listen("127.0.0.1", int(sys.argv[1]))
+server.PatientServer(application=application, listener=listener, limits=None).run()
 """
 """A server whose application never accepts at /connecting, reads nothing at /deaf, and all at /reading."""
 UPGRADE = (

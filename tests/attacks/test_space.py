@@ -20,6 +20,8 @@ from conversations.models import Conversation, File, Output, Prompt, Quota
 from conversations.prompts.start import start_conversation
 from conversations.usage import storage
 from conversations.usage.storage import MB
+from conversations.worker.kept import Kept
+from conversations.worker.loading import load
 from tests.api.client import error_of, with_key
 from tests.conversations.recorded import Site
 from tests.conversations.support import person
@@ -153,6 +155,16 @@ def test_what_a_workspace_holds_is_measured_after_each_run_and_freed_with_it(
     erase(conversation, ann)
     assert storage.used(ann.pk) == 0
     assert not (folder_of(other.pk) / "a").exists()
+
+
+def test_a_workspace_that_has_just_grown_gets_no_more_room_by_that(site: Site, ann: User) -> None:
+    """The total of all files may be some seconds old, and lack what the workspace holds by now."""
+    Quota.objects.create(user=ann, storage_mb=5)
+    Conversation.objects.filter(pk=start_conversation(ann).pk).update(workspace_bytes=MB)
+    prompt, kept = site.starts(ann, *DONE), Kept()
+    assert load(prompt.pk, kept).space.left == 4 * MB
+    Conversation.objects.filter(pk=prompt.conversation_id).update(workspace_bytes=3 * MB)
+    assert load(prompt.pk, kept).space.left == 4 * MB
 
 
 def test_people_do_not_pay_for_others(ann: User) -> None:

@@ -43,7 +43,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @contextmanager
 def serving(folder: Path, turns: dict[str, Any] | None = None, username: str = "ann", **more: str) -> Iterator[Site]:
-    """A site with its data in `folder`, whose model says `turns`, else the demo model; `more` variables for it."""
+    """A site with its data in `folder`, whose model says `turns`, else the demo model; `more` variables for it.
+
+    Two web processes share its port: what one of them does, the pages of the other must show.
+    """
     with ExitStack() as stack:
         model = {} if turns is None else stack.enter_context(_scripted(folder, turns))
         url = f"http://127.0.0.1:{free_port()}"
@@ -52,7 +55,7 @@ def serving(folder: Path, turns: dict[str, Any] | None = None, username: str = "
             PORT=url.rpartition(":")[2],
             DJANGO_SUPERUSER_USERNAME=username,
             DJANGO_SUPERUSER_PASSWORD=PASSWORD,
-            **{**model, **more},
+            **{"AGENTSITE_WEB": "2", **model, **more},
         )
         stack.callback(wait_for, lambda: _ended(folder / "data"))
         stack.enter_context(started("manage.py", "serve", environment=environment, log=folder / "serve.log"))

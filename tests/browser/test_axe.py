@@ -20,6 +20,7 @@ from tests.browser.test_first_turn import say
 pytestmark = pytest.mark.browser
 
 APPROVAL, APPROVALS, START = "#content-main.approval", "#result_list", "#content-main.start"
+CATALOGUE = "#content-main.catalogue"
 """What is ours of the admin's pages."""
 OPTIONS = {"resultTypes": ["violations"], "preload": False}  # which would ask for our style sheets at wrong addresses
 WIDTHS = {"desk": 1280, "phone": 320}
@@ -178,3 +179,17 @@ def test_the_approvals_in_the_admin(page: Page, site: Site) -> None:
     page.get_by_role("row", name=re.compile("rm -rf notes")).get_by_role("link").first.click()
     expect(page.locator(APPROVAL)).to_be_visible()
     finds_nothing(page, within=APPROVAL)
+
+
+def test_the_catalogue_of_tools(page: Page, site: Site) -> None:
+    """The list, also with nothing in it, and a tool that was used."""
+    say(page, site, "Ask for the catalogue.")
+    finds_nothing(page, f"{site.url}/admin/conversations/tooluse/", CATALOGUE)
+    page.get_by_role("searchbox", name="Search").fill("xyzzy")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No tools match.")).to_be_visible()
+    finds_nothing(page, within=CATALOGUE)
+    page.get_by_role("link", name="Show all").first.click()
+    page.get_by_role("link", name="shell.run").click()
+    expect(page.get_by_role("heading", name="Run a command")).to_be_visible()
+    finds_nothing(page, within=CATALOGUE)

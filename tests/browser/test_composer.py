@@ -51,8 +51,10 @@ def test_files_by_button_paste_and_drop_are_sent_and_read(page: Page, site: Site
     page.locator(".steps > summary").click()
     page.locator(".step > summary").last.click()
     expect(page.locator(".step-body").last).to_contain_text("Milk and bread.")
+    page.locator(".said .chip").first.click()
+    expect(page.locator(".preview")).to_contain_text("Milk and bread.")
     with page.expect_download() as download:
-        page.locator(".said .chip").first.click()
+        page.get_by_role("link", name="Download").click()
     assert download.value.path().read_bytes() == NOTES["buffer"]
 
 
@@ -217,3 +219,147 @@ def test_what_a_stranger_may_not_send_stays(away: Page, site: Site) -> None:
     expect(away.get_by_text("Not sent. Only people who are signed in")).to_be_visible()
     expect(away.get_by_label("Message")).to_have_value("Read this.")
     expect(chosen(away)).to_have_text(["notes.txt"])
+
+
+HELD = """() => {
+  window.held = [];
+  const send = XMLHttpRequest.prototype.send;
+  XMLHttpRequest.prototype.send = function (...body) { window.held.push(() => send.apply(this, body)); };
+}"""
+"""Whatever the page asks for waits until `held` is called."""
+SEEN = """() => {
+  window.most = 0;
+  const count = () => {
+    const said = [...document.querySelectorAll(".said")].filter((one) => one.textContent.includes("Good evening."));
+    window.most = Math.max(window.most, said.length);
+  };
+  new MutationObserver(count).observe(document.querySelector(".thread"), { childList: true, subtree: true });
+}"""
+"""How often the page has shown a message at a time."""
+
+
+def greet(page: Page, site: Site) -> None:
+    """A first turn, which has ended: the next message is not kept back."""
+    say(page, site, "Hello there")
+    expect(page.get_by_text("Hello.")).to_have_count(1)
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_a_message_is_shown_at_once_and_then_as_the_site_shows_it(page: Page, site: Site) -> None:
+    """It is there before the site has been asked, the field takes the next one, and it is never there twice."""
+    greet(page, site)
+    page.evaluate(HELD)
+    page.evaluate(SEEN)
+    field = page.get_by_label("Message")
+    field.fill("Good evening.")
+    field.press("Enter")
+    expect(page.locator("#own .typed")).to_have_text("Good evening.")
+    expect(page.locator("#turns .said")).to_have_count(1)
+    expect(field).to_have_value("")
+    field.fill("And the next one.")
+    page.evaluate("held.forEach((send) => send())")
+    expect(page.locator("#turns .said").last).to_contain_text("Good evening.")
+    expect(page.locator("#own .said")).to_have_count(0)
+    expect(page.get_by_text("Hello.")).to_have_count(2)
+    expect(field).to_have_value("And the next one.")
+    assert page.evaluate("most") == 1
+
+
+@pytest.mark.parametrize("status", [0, 400, 503])
+def test_a_message_that_was_shown_and_is_refused_goes_back_into_the_field(away: Page, site: Site, status: int) -> None:
+    """Above what was typed meanwhile; and it can be sent then."""
+    greet(away, site)
+    away.route("**/prompts/", lambda route: route.fulfill(status=status, body="") if status else route.abort())
+    away.evaluate(HELD)
+    field = away.get_by_label("Message")
+    field.fill("Good evening.")
+    field.press("Enter")
+    expect(away.locator("#own .typed")).to_have_text("Good evening.")
+    field.press_sequentially("Are you there?")
+    away.evaluate("held.forEach((send) => send())")
+    expect(field).to_have_value("Good evening.\nAre you there?")
+    expect(away.locator(".said")).to_have_count(1)
+    away.unroute("**/prompts/")
+    away.reload()
+    expect(field).to_have_value("Good evening.\nAre you there?")
+    field.press("Enter")
+    expect(away.locator(".said").last).to_contain_text("Are you there?")
+    expect(away.get_by_text("Hello.")).to_have_count(2)
+
+
+def test_a_message_on_its_way_is_kept_over_a_reload(page: Page, site: Site) -> None:
+    greet(page, site)
+    page.evaluate(HELD)
+    page.get_by_label("Message").fill("Good evening.")
+    page.get_by_label("Message").press("Enter")
+    expect(page.locator("#own .typed")).to_have_text("Good evening.")
+    page.reload()
+    expect(page.get_by_label("Message")).to_have_value("Good evening.")
+
+
+def test_a_second_message_waits_for_the_turn_of_the_first_which_is_on_its_way(page: Page, site: Site) -> None:
+    """Enter is never without effect: both are sent, each once."""
+    greet(page, site)
+    page.evaluate(HELD)
+    field = page.get_by_label("Message")
+    field.fill("Good evening.")
+    field.press("Enter")
+    field.press("Enter")  # nothing more is typed yet: no complaint
+    expect(page.get_by_role("alert")).to_have_count(0)
+    field.fill("And good night.")
+    field.press("Enter")
+    expect(page.get_by_text("Your message is kept here")).to_be_visible()
+    page.evaluate("held.splice(0).forEach((send) => send())")
+    expect(page.locator("#turns .said").last).to_contain_text("Good evening.")
+    page.wait_for_function("() => held.length")
+    page.evaluate("held.splice(0).forEach((send) => send())")
+    expect(page.locator(".said")).to_contain_text(["Hello there", "Good evening.", "And good night."])
+    expect(page.get_by_text("Hello.")).to_have_count(3)
+    expect(field).to_have_value("")
+
+
+def test_a_second_message_is_not_sent_by_itself_once_the_first_was_refused(away: Page, site: Site) -> None:
+    """Both stand in the field then, and the person decides."""
+    greet(away, site)
+    away.route("**/prompts/", lambda route: route.abort())
+    away.evaluate(HELD)
+    field = away.get_by_label("Message")
+    field.fill("Good evening.")
+    field.press("Enter")
+    field.press_sequentially("And good night.")
+    field.press("Enter")
+    away.evaluate("held.splice(0).forEach((send) => send())")
+    expect(field).to_have_value("Good evening.\nAnd good night.")
+    expect(away.get_by_text("Your message is kept here")).to_be_hidden()
+    assert away.evaluate("held.length") == 0
+
+
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_reload_while_a_message_is_on_its_way_loses_nothing(page: Page, site: Site, arrives: bool) -> None:
+    """What was typed meanwhile is there, below the message, unless that arrived, and is shown as a turn."""
+    greet(page, site)
+    page.route("**/prompts/", lambda route: bool(route.fetch()) if arrives else False)  # no answer comes
+    field = page.get_by_label("Message")
+    field.fill("Good evening.")
+    field.press("Enter")
+    expect(field).to_have_value("")
+    field.press_sequentially("And good night.")
+    expect(page.get_by_text("Hello.")).to_have_count(2 if arrives else 1)
+    page.reload()
+    expect(field).to_have_value("And good night." if arrives else "Good evening.\nAnd good night.")
+    expect(page.locator(".said")).to_have_count(2 if arrives else 1)
+
+
+def test_a_long_message_is_shown_no_longer_than_the_site_will_show_it(page: Page, site: Site) -> None:
+    """And a message that takes long to be taken says so."""
+    greet(page, site)
+    page.evaluate(HELD)
+    page.get_by_label("Message").fill("Hello again " * 3000)
+    page.get_by_label("Message").press("Enter")
+    own = page.locator("#own .said")
+    expect(own).to_be_visible()
+    assert own.bounding_box()["height"] < 2000  # type: ignore[index]
+    expect(page.get_by_text("Sending…")).to_be_visible()
+    page.evaluate("held.forEach((send) => send())")
+    expect(page.get_by_text("Show all")).to_be_visible()
+    expect(page.get_by_text("Sending…")).to_have_count(0)

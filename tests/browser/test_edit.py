@@ -25,7 +25,8 @@ def test_an_edited_command_runs_and_who_typed_elsewhere_is_told(
     page.get_by_label("Timeout seconds").press("Enter")
     admin = context.new_page()
     waiting(admin, site, "echo one")
-    admin.get_by_label("Or reject it.").fill("I am typing")
+    admin.get_by_role("link", name="Reject…").click()
+    admin.get_by_label("Reason").fill("I am typing")
     page.bring_to_front()
     command.fill("echo three\n\n  echo four")
     page.get_by_role("button", name="Approve as edited").click()
@@ -38,7 +39,7 @@ def test_an_edited_command_runs_and_who_typed_elsewhere_is_told(
     done.locator(".was summary").click()
     expect(done.locator(".was")).to_contain_text("echo two")
     expect(admin.locator("#meanwhile")).to_contain_text("Edited and approved by you")
-    expect(admin.get_by_label("Or reject it.")).to_have_value("I am typing")
+    expect(admin.get_by_label("Reason")).to_have_value("I am typing")
 
 
 def test_what_was_typed_stays_where_another_window_decided(page: Page, context: BrowserContext, site: Site) -> None:

@@ -134,7 +134,10 @@ def test_offline_for_a_turn_and_back(page: Page, context: BrowserContext, site: 
 
 def test_a_decision_moves_the_focus_to_the_next(page: Page, site: Site) -> None:
     """By keys alone: A moves to Approve, Enter decides, and the next card is in focus; after the last the field."""
-    say(page, site, "Three at once.")
+    say(page, site, "Hello there")
+    expect(page.locator("[data-send]")).to_be_enabled()
+    page.get_by_label("Message").fill("Three at once.")
+    page.get_by_label("Message").press("Enter")
     expect(page).to_have_title(re.compile(r"^\(3\)"))
     expect(page.locator("#announce")).to_contain_text("The agent asks")
     for left in (2, 1, 0):

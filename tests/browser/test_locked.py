@@ -23,7 +23,7 @@ def page_of_old(
 ) -> Iterator[Page]:
     """An old conversation in a window whose console may tell of failed requests, with scripts or without."""
     say(page, site, "Hello there")
-    expect(page.get_by_text("Hello.")).to_have_count(1)
+    expect(page.locator("#turns").get_by_text("Hello.")).to_have_count(1)
     failing = browser.new_context(storage_state=context.storage_state(), java_script_enabled=request.param)
     failing.set_default_timeout(WAIT_MS)
     window = failing.new_page()

@@ -29,7 +29,8 @@ SITE = {"AGENTSITE_APPS": "tests.browser.nasty.app", "AGENTSITE_PROMPTS_AT_ONCE"
 FILL = "from tests.browser.nasty.world import fill; import json; print(json.dumps(fill()))"
 FILL_SECONDS = 300.0
 READ_BY_ALL = (
-    "/", "/?q=a", "/?runs=1", "/workflows/runs/", "/workflows/nasty.ask/runs/", "/account/", "/admin/",
+    "/", "/?q=a", "/?runs=1", "/approvals/", "/approvals/?person=1", "/approvals/?show=decided",
+    "/workflows/runs/", "/workflows/nasty.ask/runs/", "/account/", "/admin/",
     "/admin/conversations/approval/", "/admin/conversations/conversation/", "/admin/conversations/prompt/",
     "/admin/conversations/file/", "/admin/conversations/apikey/", "/admin/agents/systemprompt/",
     "/admin/agents/skill/", "/admin/auth/user/",
@@ -77,6 +78,9 @@ def test_the_pages_of_a_text_are_whole(name: str, page: Page, site: Site, made: 
         f"/c/{conversations['run-done']}/",
         f"/c/{conversations['run-failed']}/",
         f"/workflows/nasty.ask/runs/{prompts['run-asks']}/again/",
+        f"/approvals/{command}/",
+        f"/approvals/{fields}/?as=edit",
+        f"/approvals/together/?ids={command},{fields}",
         f"/admin/conversations/approval/{command}/change/",
         f"/admin/conversations/approval/{fields}/change/?as=edit",
     ):

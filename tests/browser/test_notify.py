@@ -1,11 +1,11 @@
-"""A notice of the browser says that a turn waits, once, where no window of the site is in view."""
+"""A notice of the browser says once what waits and what has happened, where no window of the site is in view."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.agentsite.processes import wait_for
+from tests.agentsite.processes import run, wait_for
 from tests.browser.conftest import Site
 from tests.browser.test_first_turn import say
 
@@ -71,7 +71,7 @@ def test_nobody_is_told_who_turned_it_off(browser: Browser, context: BrowserCont
     context.add_init_script(PLAYED)
     page.goto(f"{site.url}/account/")
     page.get_by_role("button", name="Turn off").click()
-    expect(page.get_by_text("Notifications are off.")).to_be_visible()
+    expect(page.get_by_text("Notifications in this browser are off.")).to_be_visible()
     hide(page)
     say(elsewhere(browser, site), site, "Tidy up.")
     expect(page.get_by_role("link", name="Tidy up.").first).to_contain_text("1 waiting")
@@ -93,3 +93,57 @@ def test_each_conversation_is_news_by_its_own_clock(
     say(elsewhere(browser, site), site, "Tidy up.")
     wait_for(lambda: notices(page))
     assert [notice["body"] for notice in notices(page)] == ["Tidy up."]
+
+
+STARTED = """
+from django.contrib.auth.models import User
+from conversations.models import Account, NoticeKind
+from conversations.notifications.events import notify
+from conversations.prompts.start import begin_conversation
+
+ann = User.objects.get(username="ann")
+Account.objects.filter(user=ann).update(looked_at=0, **{quiet})
+{then}
+"""
+
+
+def happens(site: Site, then: str, **quiet: str) -> None:
+    """Something happens in another process, long after the person has last looked at a page."""
+    times = {f"quiet_{name}": quiet.get(name) for name in ("from", "to")}
+    code = STARTED.format(quiet=times, then=then)
+    made = run("manage.py", "shell", "--verbosity", "0", "--command", code, environment=site.environment)
+    assert made.returncode == 0, made.stderr
+
+
+def test_a_turn_that_ended_while_nobody_watched_is_told_with_its_page(
+    context: BrowserContext, page: Page, site: Site
+) -> None:
+    context.add_init_script(PLAYED)
+    page.goto(f"{site.url}/account/")
+    hide(page)
+    happens(site, "begin_conversation(ann, 'Answer while I am away.')")
+    wait_for(lambda: notices(page))
+    assert [(notice["title"], notice["body"]) for notice in notices(page)] == [("Ended", "Answer while I am away.")]
+    hide(page, False)
+    page.wait_for_timeout(500)
+    hide(page)
+    page.wait_for_timeout(1000)
+    assert len(notices(page)) == 1  # not again
+
+
+def test_many_are_one_notice_and_none_comes_in_quiet_hours(context: BrowserContext, page: Page, site: Site) -> None:
+    """They come once the quiet hours are over."""
+    context.add_init_script(PLAYED)
+    page.goto(f"{site.url}/account/")
+    hide(page)
+    four = "for n in range(4): notify(ann, NoticeKind.TRIGGER, title=f'Trigger {n}', link='/account/')"
+    happens(site, four, **{"from": "00:00", "to": "23:59:59"})
+    expect(page.locator("#news li[data-heading='Trigger switched off']")).to_have_count(4)
+    page.wait_for_timeout(1000)
+    assert notices(page) == []
+    happens(site, "notify(ann, NoticeKind.TRIGGER, title='Trigger 4', link='/account/')")  # no quiet hours any more
+    wait_for(lambda: notices(page))
+    told = notices(page)
+    assert [(notice["title"], notice["body"]) for notice in told] == [
+        ("5 notifications", "Trigger 4, Trigger 3, Trigger 2, …")
+    ]

@@ -123,7 +123,8 @@ def test_three_risky_steps_outlive_every_process(page: Page, standing: Standing)
         for command, button in (("three", "^Approve"), ("two", "^Reject"), ("one", "^Approve")):
             waiting(admin, standing.site, f"echo {command} >> done.txt")
             if button == "^Reject":
-                admin.get_by_label("Or reject it.").fill("Not the second.")
+                admin.get_by_role("link", name="Reject…").click()
+                admin.get_by_label("Reason").fill("Not the second.")
             admin.get_by_role("button", name=re.compile(button)).click()
             expect(admin.get_by_text(re.compile("(Approved|Rejected) by you")).first).to_be_visible()
         expect(page.get_by_text("Two were done, one was not.")).to_be_visible(timeout=TAKEN_OVER_MS)
@@ -174,7 +175,8 @@ def test_a_stop_in_mid_stream_keeps_what_was_said(page: Page, standing: Standing
     page.get_by_role("button", name="Stop").click()
     for _ in range(2):
         expect(page.locator(".cut-off")).to_have_text("Stopped here.")
-        expect(page.get_by_text("Sentence number 3 of")).to_be_visible(timeout=TAKEN_OVER_MS)
+        expect(page.get_by_text("Sentence number 3 of")).to_have_count(1, timeout=TAKEN_OVER_MS)
+        expect(page.get_by_text("Sentence number 3 of")).to_be_visible()
         expect(page.get_by_text("That was the last word.")).to_have_count(0)
         expect(page.get_by_role("button", name="Go on from here")).to_be_visible()
         expect(page.get_by_role("button", name="Ask again")).to_be_visible()

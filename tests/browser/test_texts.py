@@ -93,6 +93,7 @@ def test_a_notice_of_a_lost_connection_has_its_icon_and_goes(page: Page, site: S
     """Though the browser cannot fetch anything then."""
     say(page, site, "Hello there")
     expect(page.locator("[data-send]")).to_be_enabled()
+    page.wait_for_load_state("networkidle")  # an answer to anything would say that the site is there
     page.evaluate("unsent()")
     notice = page.locator("#problem .notice")
     expect(notice).to_contain_text("could not be reached")

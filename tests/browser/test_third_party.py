@@ -41,7 +41,7 @@ def test_its_tools_gate_kind_widget_and_file_work_in_the_browser(page: Page, tmp
     expect(page.get_by_role("heading", name="Stock", exact=True)).to_be_visible()
     expect(page.locator("meter").first).to_have_attribute("value", "620")
     with page.expect_download() as download:
-        page.get_by_role("link", name="stock.csv").click()
+        page.get_by_role("link", name="Download stock.csv").click()
     download.value.save_as(tmp_path / "stock.csv")
     assert (tmp_path / "stock.csv").read_text() == "item,pieces\npaper,620\npens,7\n"
 

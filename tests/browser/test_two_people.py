@@ -78,7 +78,7 @@ def test_a_request_before_the_page_knows_is_refused(context: BrowserContext, sit
     expect(page.locator("#problem")).to_contain_text("You are signed in as mara in this browser now")
     expect(page.get_by_label("Message")).to_have_value(DRAFT)
     account.get_by_label("First name").fill("Not Mara")
-    account.get_by_role("button", name="Save").click()
+    account.get_by_role("button", name="Save", exact=True).click()
     expect(account.get_by_role("heading", name="Somebody else is signed in")).to_be_visible()
     account.go_back()
     account.reload()

@@ -7,15 +7,16 @@ import pytest
 from django.contrib.auth.models import User
 
 from conversations.database import hints
-from conversations.display.html_cache import html_cache
+from conversations.database.erasable_cache import CACHES
 from tests.conversations.recorded import Site
 from tests.conversations.support import person
 
 
 @pytest.fixture(autouse=True)
-def _empty_html_cache() -> None:
+def _empty_caches() -> None:
     """Each test has a site of its own, with its own tools and settings; a process serves one."""
-    html_cache.clear()
+    for cache in CACHES:
+        cache.clear()
 
 
 @pytest.fixture

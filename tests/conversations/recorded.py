@@ -21,7 +21,8 @@ from agents.engine.outputs.timeline import Outputs
 from conversations.approvals.decisions import decide
 from conversations.erasure.conversations import erase
 from conversations.ledger.claims import Claim, claim, claimable
-from conversations.ledger.journal import LedgerPlace, read_steps
+from conversations.ledger.place import LedgerPlace
+from conversations.ledger.reading import read_steps
 from conversations.models import Conversation, Erasure, Output, Prompt
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker.drafts import Drafts

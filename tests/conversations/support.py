@@ -38,13 +38,13 @@ class Story:
         with locked_turn(self.prompt.pk) as turn:
             turn.append(steps)
 
-    def asks_model(self) -> None:
-        """Begin the next round."""
+    def asks_model(self, **more: JSON) -> None:
+        """Begin the next round; `more` is said of its start."""
         self.round, self.calls = self.round + 1, 0
         path = str(self.round)
         self.append(
             Step("runtime", "action_call", {"policy": "model", "payload": {"round": self.round}}, path=path),
-            Step("worker:1", "action_start", {"attempt": 1}, path=path),
+            Step("worker:1", "action_start", {"attempt": 1, **more}, path=path),
         )
 
     def answers(self, *said: Step, tokens: int = 0) -> None:

@@ -61,9 +61,9 @@ def began(site: Site) -> None:
 
 
 def idle(site: Site, worker: Whole) -> Cluster:
-    """Wait until the worker's cluster has run a task and none of its processes is a drain; return it."""
+    """Wait until the worker's cluster has run a task and has its drain; return it, with that one first."""
     wait_for(lambda: WorkerRow.objects.filter(host=site.name, beat_at__gt=F("started_at")), "the first beat", site)
-    wait_for(lambda: hosts.drain_is_free(site.name), "the drain's end", site)
+    wait_for(lambda: hosts.live_drains(site.name), "the drain", site)
     found = wait_for(lambda: cluster(site, worker.process.pid), "the whole cluster", site)
     assert found is not None
     return found

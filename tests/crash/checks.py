@@ -10,8 +10,8 @@ from typing import Any
 from agents.engine.ledger import JSON
 from agents.engine.ledger import Step as EngineStep
 from agents.engine.root import AGENT
-from conversations.ledger.journal import read_steps
-from conversations.models import Prompt, Step
+from conversations.ledger.reading import read_steps
+from conversations.models import Grant, Prompt, Step
 from conversations.verification.stored import verify
 from tests.crash.scenarios import USAGE, Scenario
 from tests.crash.site import Site
@@ -48,10 +48,19 @@ def violations(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbe
         *_asked(site.asked(), prompt, usual, killed),
         *_started(list(Step.objects.filter(prompt=prompt).order_by("seq")), usual),
         *_used(prompt, scenario),
+        *_granted(prompt),
         *map(str, verify(prompt.conversation_id).problems),
         *_refused(site.asked()),
         *_ledger(site, prompt, scenario, usual),
     ]
+
+
+def _granted(prompt: Prompt) -> Iterator[str]:
+    """A grant is used up as often as it decided, and no more often than was granted."""
+    decided = Counter(Step.objects.filter(prompt=prompt, actor__startswith="grant:").values_list("actor", flat=True))
+    for grant in Grant.objects.filter(prompt=prompt):
+        if grant.used != decided[grant.actor] or grant.used > (grant.uses or 0):
+            yield f"{grant.actor} was used {grant.used} times, decided {decided[grant.actor]} calls, of {grant.uses}"
 
 
 def recorded(prompt: Prompt, site: Site) -> list[EngineStep]:

@@ -1,4 +1,4 @@
-"""`python -m tests.crash.drainer FILE`: one drain, which starts as soon as FILE exists."""
+"""`python -m tests.crash.drainer FILE`: one drain, from when FILE exists until nothing is left to do."""
 
 import os
 import sys
@@ -10,11 +10,11 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
 django.setup()
 
-from conversations.worker.drain import drain  # noqa: E402 - Django comes first
+from tests.idle import drain_until_idle  # noqa: E402 - Django comes first
 
 begin = Path(sys.argv[1])
 if not begin.exists():
     Path(f"{begin}.{os.getpid()}").touch()  # marks this process as ready
 while not begin.exists():
     time.sleep(0.001)
-drain()
+drain_until_idle()

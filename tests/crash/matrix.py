@@ -97,7 +97,10 @@ class Matrix:
     def _turn(self, site: Site, walk: Walk) -> tuple[Prompt, dict[str, list[str]]]:
         """Run one turn from its message to its end; return it, and how cards were answered."""
         passes = site.folder / "passes"
-        crash = {"AGENTSITE_CRASH": f"{walk.point}:{walk.n}:{walk.how.upper()}:{passes}"}
+        crash = {
+            "AGENTSITE_CRASH": f"{walk.point}:{walk.n}:{walk.how.upper()}:{passes}",
+            **walk.scenario.settings,
+        }
         worker: Worker = Whole(site, **crash) if walk.whole else Lean(site, **crash)
         stall = Stall(passes, until_ended=walk.n % 2 == 0)
         prompt = site.start(walk.scenario)
@@ -128,7 +131,8 @@ def _answer(site: Site, prompt: Prompt, walk: Walk, cards: dict[str, list[str]])
             cards.setdefault(output.path, []).append(walk.card)
             site.decide(output, walk.card)
         else:
-            site.decide(output, *walk.scenario.answers.get(output.gate_path, ("approve", "")))
+            remember = walk.scenario.remember.get(output.gate_path)
+            site.decide(output, *walk.scenario.answers.get(output.gate_path, ("approve", "")), remember)
 
 
 def _passes(site: Site) -> list[str]:

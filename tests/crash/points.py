@@ -91,12 +91,12 @@ TABLE = {
     ),
     "CP14": Shown(
         "decision: after its commit",
-        (f"{_PROCESSES}::test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_the_sweep",),
+        (f"{_PROCESSES}::test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_a_drain",),
     ),
     "CP15": Shown(
         "decision: clicked again",
         (
-            f"{_PROCESSES}::test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_the_sweep",
+            f"{_PROCESSES}::test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_a_drain",
             "tests/conversations/approvals/test_decisions.py::test_the_same_person_again_gets_the_first_result",
         ),
     ),
@@ -167,7 +167,7 @@ TABLE = {
     "CP31": Shown(
         "two claim at once", (f"{_PROCESSES}::test_one_of_five_workers_that_wake_at_once_claims_the_prompt",)
     ),
-    "CP32": Shown("a trigger's slot", why_not="there are no triggers yet"),
+    "CP32": Shown("a trigger's slot", why_not="one transaction; no process is killed in it yet"),
     "CP33": Shown("ledgers of earlier versions", ("tests/ledgers",)),
     "CP34": Shown(
         "a full disk",

@@ -16,7 +16,7 @@ from django.db import connection
 from conversations.models import Prompt
 from tests.crash.site import Site
 
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 180.0
 
 T = TypeVar("T")
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.engine.grants.conditions import Condition, Operator
+from agents.engine.grants.grant import Scope
 from agents.engine.root import AGENT
+from conversations.approvals.grants import Remember
 
 USAGE = {"input_tokens": 10, "output_tokens": 5}
 
@@ -25,7 +28,8 @@ class Scenario:
 
     `once`: the paths of calls that must not be done twice. `never`: of those that must not be done at all. `policy`:
     what runs, with this `payload`, in place of the agent; then `agent` is the path of the agent that it calls.
-    `beside`: it does several things side by side, in whatever order they end.
+    `remember`: what is granted with the approval at a gate's path. `beside`: it does several things side by side, in
+    whatever order they end. `settings`: those of its site.
     """
 
     name: str
@@ -37,6 +41,8 @@ class Scenario:
     payload: dict[str, Any] = field(default_factory=dict)
     agent: str = ""
     beside: bool = False
+    remember: dict[str, Remember] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 def _run(path: str, command: str) -> tuple[str, dict[str, Any]]:
@@ -97,4 +103,31 @@ WORKFLOW = Scenario(
 )
 """A workflow: calls and a question side by side, another workflow within it, a sleep, and two gated calls."""
 
-SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED, POLICY, WORKFLOW)}
+TOOLS = Scenario(
+    "tools",
+    [
+        says("I look for a tool.", ("tools_find", {"words": "do what must not be done twice"})),
+        says("I use it.", ("fx_count", {"name": "a"})),
+        says("Counted."),
+    ],
+    once=("2/0",),
+    settings={"AGENTSITE_TOOL_TOKENS": "1000"},
+)
+"""Rounds without room for all tools: one that chooses, one that adds what was found and waits at a gate, a last."""
+
+GRANTED = Scenario(
+    "granted",
+    [
+        says("One.", ("fx_note", {"name": "note-a"})),
+        says("Two more.", ("fx_note", {"name": "note-b"}), ("fx_note", {"name": "note-c"})),
+        says("And two.", ("fx_note", {"name": "note-d"}), ("fx_note", {"name": "note-e"})),
+        says("Noted."),
+    ],
+    once=("1/0", "2/0", "2/1", "3/0", "3/1"),
+    remember={
+        "1/0/human": Remember(Scope.FIELDS, (Condition("name", Operator.STARTS_WITH, "note-"),), True, uses=3),
+    },
+)
+"""A grant for three more calls: two are decided by it, of the next two one, and a person is asked about the last."""
+
+SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED, POLICY, WORKFLOW, TOOLS, GRANTED)}

@@ -16,6 +16,7 @@ from django.db import connection
 from agents.engine.ledger import JSON
 from agents.engine.root import AGENT
 from conversations.approvals.decisions import decide
+from conversations.approvals.grants import Remember
 from conversations.models import Output, Prompt
 from conversations.prompts.start import start_conversation, start_prompt
 from tests.crash import databases
@@ -77,8 +78,9 @@ class Site:
         """Return the pending gates of the turn."""
         return list(Output.objects.filter(prompt=prompt).pending().order_by("position"))
 
-    def decide(self, output: Output, decision: str, reason: str = "") -> None:
-        decide(output.pk, self.person(), decision, digest=output.digest, via="api", reason=reason)
+    def decide(self, output: Output, decision: str, reason: str = "", remember: Remember | None = None) -> None:
+        person = self.person()
+        decide(output.pk, person, decision, digest=output.digest, via="api", reason=reason, remember=remember)
 
     def answer(self, output: Output, answer: JSON) -> None:
         decide(output.pk, self.person(), "answer", digest=output.digest, via="api", answer=answer)

@@ -37,7 +37,7 @@ pytestmark = MARKS
 
 
 @both
-def test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_the_sweep(site: Site, start: Start) -> None:
+def test_a_decision_whose_process_dies_before_it_wakes_a_worker_is_found_by_a_drain(site: Site, start: Start) -> None:
     """CP14, CP15, T-11, T-27: the process that decides is killed between its commit and its wake-up."""
     start()
     prompt = site.say("ask")
@@ -239,7 +239,7 @@ def test_sigterm_lets_the_model_say_its_answer_to_the_end(site: Site, start: Sta
 @both
 def test_a_worker_that_stood_still_writes_nothing_any_more(site: Site, start: Start) -> None:
     """T-23: stopped beyond its lease, taken over, continued: its tool is ended, its writes are refused."""
-    start()
+    start(AGENTSITE_DRAINS="2")
     prompt = site.say("take long")
     began(site)
     stalled, over_at = drain_of(prompt), time.monotonic() + 5

@@ -14,8 +14,8 @@ from django.db import connection
 
 from conversations.ledger.claims import claimable
 from conversations.worker import hosts
-from conversations.worker.drain import drain
 from tests.crash.site import Site
+from tests.idle import drain_until_idle
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,8 +68,8 @@ class Whole:
 class Lean:
     """Only the drain, forked from this process: what the cluster would start, without the seconds of its start.
 
-    A drain that ended or died is started again when there is work and no other holds the host's drain, as the sweep of
-    the parent has it.
+    It ends when there is nothing to do. One that ended or died is started again when there is work and the host has
+    none.
     """
 
     def __init__(self, site: Site, **more: str) -> None:
@@ -78,7 +78,7 @@ class Lean:
 
     def tend(self, stalled: int = 0) -> None:
         self._reap()
-        if not set(self._processes) - {stalled} and claimable(1) and hosts.drain_is_free(self._site.name):
+        if not set(self._processes) - {stalled} and claimable(1) and not hosts.live_drains(self._site.name):
             self._start()
 
     def runs(self, pid: int) -> bool:
@@ -111,7 +111,8 @@ class Lean:
         settings.AGENTSITE_WORKSPACES = environment["AGENTSITE_WORKSPACES"]
         settings.AGENTSITE_MODEL_NORMAL = environment["AGENTSITE_MODEL_NORMAL"]
         settings.OPENAI_BASE_URL = environment["OPENAI_BASE_URL"]
+        settings.AGENTSITE_TOOL_TOKENS = int(environment["AGENTSITE_TOOL_TOKENS"])
         log = os.open(self._site.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        drain()
+        drain_until_idle()

@@ -12,10 +12,18 @@ from agents.engine.agent.projection import TURN_ENDED
 from agents.engine.errors import ProviderError
 from agents.engine.execution.gates import ShownCall, describe_call
 from agents.engine.interfaces.journal import Journal
-from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.messages import (
+    AssistantMessage,
+    CallRequest,
+    Message,
+    ResultMessage,
+    SiteMessage,
+    UserMessage,
+)
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolRequest
 from agents.engine.interfaces.services import PastTurn, PlainServices
 from agents.engine.ledger import EMPTY, JSON, Ledger, Step
+from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import Run
 from agents.engine.schema import parse
@@ -56,6 +64,10 @@ class ScriptedProvider:
     asked: list[Request] = field(default_factory=list)
     needs_user: bool = False
 
+    @property
+    def encoding(self) -> str:
+        return f"scripted {self.needs_user}"
+
     def encode(self, messages: Sequence[Message]) -> bytes:
         return ",".join(json.dumps([type(m).__name__, asdict(m)]) for m in messages).encode()
 
@@ -86,12 +98,14 @@ class ScriptedProvider:
 
 def seen(request: Request) -> list[Message]:
     """The messages of a request."""
-    kinds = {"UserMessage": UserMessage, "AssistantMessage": AssistantMessage, "ResultMessage": ResultMessage}
+    kinds: dict[str, type[Message]] = {
+        kind.__name__: kind for kind in (UserMessage, SiteMessage, AssistantMessage, ResultMessage)
+    }
     messages: list[Message] = []
     for name, fields in json.loads(b"[" + b",".join(chunk for chunk in request.history if chunk) + b"]"):
         if name == "AssistantMessage":
             fields |= {"calls": tuple(CallRequest(**c) for c in fields["calls"]), "items": tuple(fields["items"])}
-        if name != "AssistantMessage":
+        elif name != "SiteMessage":
             fields |= {"notes": tuple(fields["notes"])}
         messages.append(kinds[name](**fields))
     return messages
@@ -186,8 +200,12 @@ class Site(PlainServices):
     async def over_quota(self) -> str | None:
         return self.quota
 
-    async def history(self) -> Sequence[PastTurn]:
-        return self.past
+    async def history(self, most: int | None = None, skip: int = 0, encoding: str = "") -> Sequence[PastTurn]:
+        older = self.past[: len(self.past) - skip]
+        return older if most is None else older[max(0, len(older) - most) :]
+
+    async def tools_used(self) -> set[str]:
+        return {entry.tool for turn in self.past for entry in turn.outputs if isinstance(entry, ToolOutput)}
 
 
 async def carry_on(

@@ -47,7 +47,7 @@ def record(name: str, turn: object) -> None:
     from django.db import transaction
 
     from agents.engine.outputs.timeline import Outputs
-    from conversations.ledger.journal import read_steps
+    from conversations.ledger.reading import read_steps
     from conversations.verification.ledger_file import exported_ledger
     from conversations.verification.stored import verify
     from tests.conversations.recorded import Site

@@ -23,7 +23,7 @@ from conversations.approvals.decisions import decide
 from conversations.approvals.expiry import expire_due
 from conversations.erasure.steps import redact
 from conversations.files.uploads import Upload
-from conversations.ledger import journal
+from conversations.ledger import group_commit
 from conversations.models import Conversation, Origin, Output, Prompt, Step
 from conversations.prompts.start import cancel_prompt, continue_prompt, repeat_prompt, start_conversation, start_prompt
 from tests.conversations.recorded import LEASE, MIXED, ONE_GATE, TWO_GATES, Site, meddle, pending
@@ -62,7 +62,7 @@ def lost_after(site: Site, type: str, path: str) -> None:
             raise Error("the database is gone")
 
     with site.monkeypatch.context() as patch:
-        patch.setattr(journal, "crashpoint", lost)
+        patch.setattr(group_commit, "crashpoint", lost)
         site.works()
     meddle("UPDATE conversations_prompt SET lease_until = lease_until - %s WHERE lease_until > 0", [LEASE + 1])
 
@@ -228,7 +228,7 @@ def invalid(site: Site, owner: User) -> Prompt:
 
 
 def system_prompt(site: Site, owner: User) -> Prompt:
-    prompt = SystemPrompt.objects.create(name="Pirate", text="You are a pirate.")
+    prompt = SystemPrompt.create(name="Pirate", text="You are a pirate.")
     site.starts(owner, *DONE)
     cancel_prompt(Prompt.objects.latest("pk").pk, owner)
     return went_on(site, start_prompt(start_conversation(owner, system_prompt=prompt), owner, "Who are you?"))

@@ -34,6 +34,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from conversations.accounts.keys import make_key
+from agents.models import SystemPrompt
 from conversations.models import ApiKey, PassthroughUsage, Quota, Scope
 
 def new_key(username, scopes=("passthrough",), **fields):

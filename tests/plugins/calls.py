@@ -116,7 +116,7 @@ from agents.engine.interfaces.services import Space
 from agents.plugins.shell import probe, process
 if sys.argv[1] == "unboxed":
     probe.sandbox = lambda: None
-asyncio.run(process.run(sys.argv[2], Path(sys.argv[3]), Space(), 300, lambda text: None))
+asyncio.run(process.run(process.shell(sys.argv[2]), Path(sys.argv[3]), Space(), 300, lambda text: None))
 """
 
 

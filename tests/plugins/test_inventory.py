@@ -35,23 +35,37 @@ def test_programs_get_every_tool_plugin_and_skill(settings: Any) -> None:
     found = json.loads(run_agents("--json"))
     tools = {tool["name"]: tool for tool in found["tools"]}
     assert list(tools) == [tool.name for tool in discovery.installed().tools]
+    description, schema = (tools["csv.summary"].pop(name) for name in ("description", "schema"))
+    assert description.startswith("Summarize each column of a CSV file")
+    assert "path" in schema["properties"]
     assert tools["csv.summary"] == {
         "name": "csv.summary",
+        "wire_name": "csv_summary",
         "title": "Summarize a CSV file",
+        "is_policy": False,
         "risk": "read",
         "gate": "no",
+        "reason": "",
+        "four_eyes": False,
+        "idempotent": True,
+        "time_limit": None,
+        "approval_hours": None,
+        "category": "Tables",
+        "priority": 0,
+        "owner": "agents.plugins.tables.tools",
         "plugin": "",
         "offered": True,
+        "added_by": [],
         "skills": ["numbers"],
-        "owner": "agents.plugins.tables.tools",
     }
     assert tools["shell.run"]["gate"] == "yes"
     assert tools["skills.activate"]["plugin"] == "skills"
     assert tools["files.read"]["skills"] == []  # only a skill that is enabled holds a tool
+    assert tools["results.read"]["priority"] > 0
     assert found["plugins"][-1] == {
-        "name": "skills",
-        "order": 1000,
-        "owner": "agents.plugins.skills.plugin",
+        "name": "tools",
+        "order": 2000,
+        "owner": "agents.plugins.tools.plugin",
         "offered_anyway": [],
     }
     assert found["skills"][0] == {
@@ -70,6 +84,8 @@ def test_people_get_lines_that_fit_a_terminal(settings: Any) -> None:
     assert max(map(len, text.splitlines())) <= 100
     lines = [" ".join(line.split()) for line in text.splitlines()]
     summary = lines.index("csv.summary Summarize a CSV file read no skill numbers")
+    assert lines[lines.index("csv.summary 0") - 1] == "Tables"
+    assert lines.index("Files") < lines.index("Tables") < lines.index("results.read 1000")
     assert lines[summary - 1] == "agents.plugins.tables.tools"
     assert "numbers enabled csv.summary, gone.tool (not installed)" in lines
     assert "old off files.read" in lines
@@ -117,6 +133,7 @@ def test_a_plugin_that_pushes_what_is_offered_anyway_is_told_so(monkeypatch: pyt
     shipped += ["project.write", "skills.add", "skills.read", "workspace.delete", "workspace.look"]
     assert not_offered == ["basket.order", *shipped]
     assert listed["plugins"][0]["offered_anyway"] == ["basket.pack"]
+    assert {tool["name"]: tool["added_by"] for tool in listed["tools"]}["basket.order"] == ["basket"]
     lines = [" ".join(line.split()) for line in run_agents().splitlines()]
     assert "basket.order Order the basket destructive yes a plugin or a workflow" in lines
     at = lines.index("basket 100 tests.plugins.test_inventory")

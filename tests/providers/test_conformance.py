@@ -99,7 +99,7 @@ async def test_an_approval_in_between_is_invisible(
 @pytest.mark.parametrize(
     ("call", "code", "told"),
     [
-        (Call("no_such", {}), "unknown_tool", "There are: count_add, fx_read, pay, report_write"),
+        (Call("no_such", {}), "unknown_tool", "No tool 'no_such'. Call tools by"),
         (Call("fx_read", {"b": 1}), "invalid_input", "invalid_input"),
     ],
 )

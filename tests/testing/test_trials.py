@@ -123,7 +123,7 @@ def test_a_script_may_be_a_function_and_must_be_long_enough() -> None:
 def test_what_a_tool_is_not_offered_is_told_to_the_model() -> None:
     trial = turn([asks("nothing"), "Oh."], tools=[order])
     (result,) = (message for message in trial.messages if isinstance(message, ResultMessage))
-    assert result.content == "Error (unknown_tool): No tool 'nothing'. There are: order."
+    assert result.content == "Error (unknown_tool): No tool 'nothing'. Call tools by the names that you were given."
 
 
 async def both(action: Action, ctx: Context) -> list[Step]:

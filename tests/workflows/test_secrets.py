@@ -20,8 +20,8 @@ from pytest_django.fixtures import Settings
 from agents.engine.secrets import RunSecrets, _encodings
 from agentsite.logs import JsonFormatter
 from conversations.approvals.decisions import DecisionRefused, decide
+from conversations.display.cards import cards
 from conversations.display.decision_form import edit_form
-from conversations.display.gate import cards
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact
 from conversations.models import Conversation, Draft, Output, Prompt, RunSecret, Step

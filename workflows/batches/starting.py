@@ -176,8 +176,10 @@ def waiting_lines() -> QuerySet[BatchLine]:
     return BatchLine.objects.filter(started_at=None, why_not="")
 
 
-def advance_of(prompt: int, **_: object) -> None:
-    """Start the next lines of the batch that this turn belongs to, if it belongs to one."""
+def advance_of(prompt: int, *, alone: bool, **_: object) -> None:
+    """Start the next lines of the batch that this turn belongs to, if it belongs to one. `alone`: it does not."""
+    if alone:
+        return
     if line := BatchLine.objects.filter(prompt=prompt).values_list("batch", flat=True).first():
         _advance(line)
 

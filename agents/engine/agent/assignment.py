@@ -6,19 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import BaseModel
-
+from agents.engine.agent.final_answer import answer_by_model, answer_by_schema
 from agents.engine.errors import ToolError
-from agents.engine.interfaces.provider import FINAL_ANSWER
+from agents.engine.interfaces.attached import Attachment, Quote
 from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
-from agents.engine.root import AGENT, site_of
+from agents.engine.root import AGENT, site_of, system_of
 from agents.engine.runtime.policy import Context, Runtime
-from agents.engine.tools.tool import Risk, Tool, ToolCall
+from agents.engine.tools.tool import Tool
 from agents.engine.view import asked_for
-
-HOW_TO_ANSWER = f"When you have your answer, give it by a call of the tool {FINAL_ANSWER}."
-"""Added to the system text of an agent whose answer has a form."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +22,18 @@ class Assignment:
     """What an agent is to do. `told`: its payload, with what the site says of a turn that it is the root of.
 
     `tools` are those that it has from the beginning; `only`, if it is not None, the names of all that it may be
-    offered. `output`: the form of its answer, if it is not to be in words.
+    offered. `final`: the tool by which it gives its answer, if that has a form. `files` and `quotes` came with the
+    message. `system`: the site's system text, if it has one for this turn.
     """
 
     told: dict[str, Any]
     limits: Limits
     tools: tuple[Tool, ...]
     only: frozenset[str] | None = None
-    output: type[BaseModel] | None = None
+    final: Tool | None = None
+    files: Sequence[Attachment] = ()
+    quotes: Sequence[Quote] = ()
+    system: str = ""
 
     @classmethod
     def of(cls, ctx: Context, own: Sequence[Tool], budget: dict[str, Any]) -> Assignment:
@@ -53,7 +53,16 @@ class Assignment:
             raise ToolError(f"The `text` for an agent is a text, not {payload['text']!r}.", "invalid_input")
         if not ctx.path:
             told = payload | site | ({"text": None} if site.get("continues") else {})  # it was said in that turn
-            return cls(told, run.granted, tuple(own))
+            form, system = told.get("form"), system_of(root) if root else None
+            return cls(
+                told,
+                run.granted,
+                tuple(own),
+                final=answer_by_schema(form["schema"], form.get("description", "")) if form else None,
+                files=Attachment.recorded_in(told),
+                quotes=told.get("quotes", ()),
+                system=system["text"] if system else "",
+            )
         tier = site.get("tier")
         told = ({"tier": tier} if isinstance(tier, str) else {}) | payload
         limits = replace(run.limits, **budget)
@@ -68,8 +77,7 @@ class Assignment:
             return cls(told, limits, tools, only)
         if not isinstance(output, type):
             raise ToolError("The `output` of an agent is a pydantic model.", "invalid_input")
-        only = None if only is None else only | {FINAL_ANSWER}
-        return cls(told, limits, (*tools, _final_answer(output)), only, output)
+        return cls(told, limits, tools, only, final=answer_by_model(output))
 
 
 def _checked_rounds(rounds: JSON) -> int:
@@ -88,26 +96,13 @@ def _named(names: frozenset[str], own: Sequence[Tool], run: Runtime) -> tuple[To
     """Return the tools with these names, the agent's own or any that is registered. Plugins may push the others."""
     known = {tool.name: tool for tool in own}
     for name in names - known.keys():
-        found = run.registered(name)
-        if found and isinstance(tool := getattr(found.policy, "tool", None), Tool):
+        if tool := registered_tool(run, name):
             known[name] = tool
     return tuple(known[name] for name in sorted(names & known.keys()))
 
 
-def _final_answer(output: type[BaseModel]) -> Tool:
-    """Return the tool by which the model gives an answer of this form. Its input is checked like any other."""
-
-    async def take(call: ToolCall[Any]) -> str:
-        return "That is the answer."
-
-    description = f"Give your final answer. {(output.__doc__ or '').strip()}".strip()
-    return Tool(
-        FINAL_ANSWER,
-        function=take,
-        input=output,
-        description=description,
-        risk=Risk.READ,
-        approval=False,
-        idempotent=True,
-        title="Final answer",
-    )
+def registered_tool(run: Runtime, name: str) -> Tool | None:
+    """Return the registered tool of this name, or None."""
+    found = run.registered(name)
+    tool = getattr(found.policy, "tool", None) if found else None
+    return tool if isinstance(tool, Tool) else None

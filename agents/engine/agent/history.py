@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 
-from agents.engine.agent.projection import CallIds, round_messages, turn_messages
+from agents.engine.agent.earlier import EarlierTurns
+from agents.engine.agent.projection import CallIds, round_messages
 from agents.engine.interfaces.messages import Message, UserMessage
 from agents.engine.interfaces.provider import Provider
-from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON
-from agents.engine.limits import Limits
+from agents.engine.limits import BYTES_A_TOKEN, Limits
 from agents.engine.paths import join
 from agents.engine.runtime.recorder import Recorder
-
-BYTES_A_TOKEN = 4
-"""A rough estimate for English text in JSON; it errs on the side of sending less."""
-
-RESULT_LEAST = 200
-"""The fewest characters worth keeping of a result; anything shorter tells the model nothing."""
 
 
 class History:
@@ -66,31 +59,18 @@ class History:
         The last one always stays, because this turn follows on from it; if it exceeds the budget alone, its results are
         shortened.
         """
-        chunks, last = list[bytes](), None
-        for past in () if self._path else await self._recorder.services.history():
-            if chunk := self._turn(past, provider, self._limits):
-                chunks.append(chunk)
-                last = past
         room = self._limits.history_tokens * BYTES_A_TOKEN
+        earlier = EarlierTurns(self._recorder.services, provider, self._limits)
+        if not self._path:
+            await earlier.read(room)
+        chunks = earlier.chunks
         while len(chunks) > 1 and sum(map(len, chunks)) > room:
             chunks.pop(0)
-        if last and len(chunks[-1]) > room:
-            chunks = [self._shortened(last, provider, room)]
+        if chunks and len(chunks[-1]) > room:
+            chunks = [await earlier.last_shortened(room)]
+        self._ids = CallIds(earlier.ids)
         said = [UserMessage(self._line)] if self._line and provider.needs_user else self._said
         return [*chunks, provider.encode(said)]
-
-    def _shortened(self, past: PastTurn, provider: Provider, room: int) -> bytes:
-        """Encode a prompt with ever shorter results, until it fits or they are at the minimum."""
-        limits = self._limits
-        while True:
-            limits = replace(limits, result_characters=limits.result_characters // 2)
-            self._ids = CallIds()  # it is the only prompt sent
-            chunk = self._turn(past, provider, limits)
-            if len(chunk) <= room or limits.result_characters <= RESULT_LEAST:
-                return chunk
-
-    def _turn(self, past: PastTurn, provider: Provider, limits: Limits) -> bytes:
-        return provider.encode(turn_messages(past, self._ids, limits, needs_user=provider.needs_user))
 
     def _round(self, number: int) -> list[Message]:
         recorder, path = self._recorder, join(self._path, number)

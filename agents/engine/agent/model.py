@@ -72,7 +72,7 @@ async def _ask_round(provider: Provider, turn: AgentTurn, number: int, ctx: Cont
     answer = await ask_until_answered(provider, request, ctx, start=start, snapshots={name: snapshot})
     if not isinstance(answer, Answer):
         return answer
-    if turn.output and not answer.calls and not answer.unreadable:
+    if turn.task.final and not answer.calls and not answer.unreadable:
         answer = replace(answer, unreadable=ONLY_BY_CALL)
     if answer.unreadable:
         about = {"prompt": ctx.services.prompt, "path": ctx.path}

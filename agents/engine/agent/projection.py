@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Sequence, Set
 
 from agents.engine.closing import NOT_EXECUTED
-from agents.engine.interfaces.attached import input_messages
-from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.attached import Attachment, input_messages
+from agents.engine.interfaces.messages import (
+    AssistantMessage,
+    CallRequest,
+    Message,
+    ResultMessage,
+    SiteMessage,
+    UserMessage,
+)
 from agents.engine.interfaces.services import PastTurn
 from agents.engine.ledger import JSON, valid_text
 from agents.engine.limits import Limits
@@ -24,6 +32,8 @@ NOBODY_SPOKE = "(Nobody said anything: this turn began without a message.)"
 """The line of a turn that nobody began with a message (S4)."""
 GO_ON = "(Your last turn ended before its work was done. The person asks you to go on: continue where it stopped.)"
 """The line of a turn that continues another, where nobody said anything new (S4)."""
+TRIGGERED = "(Nobody said anything: a trigger started this turn, and perhaps nobody is there. The trigger says: {says})"
+"""The line of a turn that a trigger started (S4). What it says stands there as JSON, out of which no text can break."""
 NEXT = "(Go on.)"
 """Follows the model's own message, whatever the server, if a program asks again: many servers would take that message
 for the beginning of the answer, and have the model write on in the middle of it."""
@@ -34,20 +44,31 @@ EDITED = "[A person changed the input of this call.]"
 
 
 class CallIds:
-    """Call ids as sent to the provider: its own if unique in the conversation, else one made from the call's path."""
+    """Call ids as sent to the provider: its own if unique in the conversation, else one made from the call's path.
 
-    def __init__(self) -> None:
-        self._used: set[str] = set()
+    `before`: those of earlier calls. `used` are the ids given since then, `taken` those that earlier calls had.
+    With other earlier calls it gives the same ids, if they have all of `taken` and none of `used`.
+    """
+
+    def __init__(self, before: Set[str] = frozenset()) -> None:
+        self._before = before
+        self.used: set[str] = set()
+        self.taken: set[str] = set()
 
     def of(self, prompt: int, entry: ToolOutput) -> str:
         """Return the id for this call. Ask only once per call."""
         own = entry.call_id
         made = f"c{prompt}_{entry.path.replace('/', '_')}"
-        while made in self._used:  # a model may have chosen the same id
-            made += "_"
-        chosen = own if own and own not in self._used else made
-        self._used.add(chosen)
+        chosen = own if own and self._is_free(own) else made
+        while not self._is_free(chosen):  # a model may have chosen the same id
+            chosen += "_"
+        self.used.add(chosen)
         return chosen
+
+    def _is_free(self, id: str) -> bool:
+        if id in self._before:
+            self.taken.add(id)
+        return id not in self._before and id not in self.used
 
 
 def round_messages(
@@ -99,9 +120,16 @@ def answer_text(text: str, partial: bool) -> str:
     return f"{text}\n[This answer was stopped here.]" if partial else text
 
 
-def line_of(continues: bool) -> str:
-    """Return the line of a turn in which nobody said anything; `continues`: it goes on with another (S4)."""
-    return GO_ON if continues else NOBODY_SPOKE
+def line_of(continues: bool, reminder: str | None = None, files: Sequence[Attachment] = ()) -> str:
+    """Return the line of a turn in which nobody said anything (S4).
+
+    `continues`: it goes on with another. `reminder`: what the trigger says that started it, and `files` what came
+    with that: nobody sent these.
+    """
+    if reminder is None:
+        return GO_ON if continues else NOBODY_SPOKE
+    says = TRIGGERED.format(says=json.dumps(reminder, ensure_ascii=False))
+    return "\n\n".join([says, *(file.line for file in files)])
 
 
 def turn_messages(past: PastTurn, ids: CallIds, limits: Limits, *, needs_user: bool = False) -> list[Message]:
@@ -110,10 +138,15 @@ def turn_messages(past: PastTurn, ids: CallIds, limits: Limits, *, needs_user: b
     For a server that `needs_user`, they begin with a message of the person and end with one of the model, or with
     replacements, so that roles alternate with whatever follows. A prompt in which nothing was said at all has none.
     """
-    messages = [*input_messages(past.input, past.files), *_answers(past, ids, limits)]
-    if needs_user and messages:
-        if not isinstance(messages[0], UserMessage):
-            messages.insert(0, UserMessage(line_of(past.continues)))
+    line = line_of(past.continues, past.reminder, past.files)
+    if past.reminder is None:
+        messages: list[Message] = [*input_messages(past.input, past.files, past.quotes)]
+    else:
+        messages = [] if needs_user else [SiteMessage(line)]
+    messages += _answers(past, ids, limits)
+    if needs_user and (messages or past.reminder is not None):
+        if not (messages and isinstance(messages[0], UserMessage)):
+            messages.insert(0, UserMessage(line))
         if not isinstance(messages[-1], AssistantMessage):
             messages.append(AssistantMessage(TURN_ENDED))
     return messages

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
-from agents.engine.agent.assignment import HOW_TO_ANSWER, Assignment
+from agents.engine.agent.assignment import Assignment, registered_tool
 from agents.engine.agent.batch import run_batch, without_result
+from agents.engine.agent.final_answer import HOW_TO_ANSWER
 from agents.engine.agent.history import History
 from agents.engine.agent.projection import line_of
 from agents.engine.closing import notice, turn_result
-from agents.engine.interfaces.attached import Attachment, input_messages
+from agents.engine.interfaces.attached import input_messages
 from agents.engine.interfaces.provider import CUT_BY, FINAL_ANSWER, PARSE_FAILURE
-from agents.engine.ledger import JSON, Step, action_error
+from agents.engine.ledger import JSON, Step, action_error, text
 from agents.engine.paths import join
 from agents.engine.runtime.action import Action
 from agents.engine.runtime.clock import Clock
@@ -57,12 +60,14 @@ def agent(
     begins with its first round, and ends with its caller's at the latest.
 
     Its payload: `text` (the person's message; none in a turn that the system started). Of a turn that it is the root
-    of, the site says more: `files` (attached to the message), `tier`, `system` (the system text, unless it has a
-    `prompt` of its own), `continues` (the turn that this one continues), `repeats` (the turn whose message this one
-    answers again). If another policy calls it, it knows nothing of the conversation, and may be told
-    more: `tools` (the names of all that it may use), `rounds` (its most), and `output`, a pydantic model: the form of
-    its answer. The model then gives it by the tool FINAL_ANSWER; one that does not fit, or is in words, is asked for
-    again, as often as an answer that cannot be read.
+    of, the site says more: `files` (attached to the message), `quotes` (texts that a client sent along, as said before
+    it), `form` (of the answer, if a client wants one: a JSON Schema as `schema`, and its `description`), `tier`,
+    `system` (a system prompt of the site, whose text replaces `prompt`), `continues` (the turn that this one
+    continues), `repeats` (the turn whose message this one answers again), `trigger` (its number, of a turn that one
+    started) and the `reminder` that it gives. If another policy calls it, it knows nothing
+    of the conversation, and may be told more: `tools` (the names of all that it may use), `rounds` (its most), and
+    `output`, a pydantic model: the form of its answer. The model then gives it by the tool FINAL_ANSWER; one that does
+    not fit, or is in words, is asked for again, as often as an answer that cannot be read.
     """
     own = {"rounds": rounds, "seconds": seconds, "parse_failures": parse_failures}
     budget: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
@@ -80,7 +85,7 @@ def agent(
             if todo := without_result(ctx, asked := calls_in(answer)):
                 await run_batch(ctx, todo, (await turn.prepare_round(number)).tools_by_name)
             if ending := turn.ending(asked):
-                return [ending]
+                return ending
             if why := turn.fatal_error(answer[-1], asked):
                 return failed(ctx, why)
             if not asked and not answer[-1].failed:  # else it could not be read, and the model is told so
@@ -88,7 +93,7 @@ def agent(
         told = f"Stopped after {task.limits.rounds} rounds, {'its limit' if ctx.path else 'the limit of one turn'}."
         return failed(ctx, action_error("runtime", "max_rounds", told))
 
-    policy.budget = budget  # type: ignore[attr-defined]
+    policy.budget, policy.prompt = budget, prompt  # type: ignore[attr-defined]
     return policy
 
 
@@ -103,13 +108,14 @@ class AgentTurn:
         self, ctx: Context, task: Assignment, plugins: list[Plugin[Any]], prompt: str, *, protocol: str | None
     ) -> None:
         self.ctx, self.task, self.plugins = ctx, task, plugins
-        self.prompt: str = prompt or task.told.get("system") or PROMPT
-        self.limits, self.output, self.protocol, self.unreadable = task.limits, task.output, protocol, 0
+        self.prompt: str = task.system or prompt or PROMPT
+        self.limits, self.protocol, self.unreadable = task.limits, protocol, 0
         self.clock = Clock(ctx.run.recorder, ctx.path, self.limits.seconds, ctx.clock if ctx.path else None)
         self.input: str | None = task.told.get("text")
         self.tier: str = task.told.get("tier", "normal")
-        said = input_messages(self.input, () if ctx.path else Attachment.recorded_in(task.told))
-        self.line = "" if said else line_of(bool(task.told.get("continues")))
+        reminder = task.told.get("reminder")
+        said = [] if reminder is not None else input_messages(self.input, task.files, task.quotes)
+        self.line = "" if said else line_of(bool(task.told.get("continues")), reminder, task.files)
         self.history = History(ctx.run.recorder, ctx.run.limits, ctx.path, said, self.line)
         self._round: Round | None = None
 
@@ -125,42 +131,46 @@ class AgentTurn:
                 tools=self.task.tools,
                 view=run.view,
                 services=run.services,
+                limits=self.limits,
+                only=self.task.only,
+                final=self.task.final,
+                installed=partial(registered_tool, run),
             )
             if self.task.told.get("repeats"):
                 round.context.append(ONCE_MORE)
-            if self.output:
+            if self.task.final:
                 round.context.append(HOW_TO_ANSWER)
             left = min(self.limits.rounds - number + 1, run.rounds_left(path))
             if left <= self.limits.wrap_up < self.limits.rounds:
                 round.context.append(WRAP_UP.format(left=left))
-            await round.prepare(self.plugins, self.task.only)
+            await round.prepare(self.plugins)
             self._round = round
         return self._round
 
-    def ending(self, asked: list[Step]) -> Step | None:
-        """Return the end of the turn, if one of these calls has ended it.
+    def ending(self, asked: list[Step]) -> list[Step]:
+        """Return the end of the turn, if one of these calls has ended it; else nothing.
 
         That is a successful one that the model marked as the last (R12), or the one that gives the answer.
         """
         view = self.ctx.run.view
         done = [(call, result) for call in asked if (result := view.result(call.path)) and not result.failed]
         for call, result in done:
-            if self.output and call.payload["policy"] == FINAL_ANSWER:
-                return finish(self.ctx, "answer", call.payload["payload"])
-            if not self.output and call.payload.get("terminate") is True:
-                return finish(self.ctx, "terminate", result.value)
-        return None
+            if self.task.final and call.payload["policy"] == FINAL_ANSWER:
+                return _answered(self.ctx, call.payload["payload"])
+            if not self.task.final and call.payload.get("terminate") is True:
+                return [finish(self.ctx, "terminate", result.value)]
+        return []
 
     def fatal_error(self, result: Step, asked: list[Step]) -> Step | None:
         """Return the error with which an answer that asked for these calls ends the turn; None if it goes on (S51)."""
         if result.failed and result.payload["code"] != PARSE_FAILURE:
             return result
-        refused = self.output and any(call.payload["policy"] == FINAL_ANSWER for call in asked)
+        refused = self.task.final and any(call.payload["policy"] == FINAL_ANSWER for call in asked)
         self.unreadable = self.unreadable + 1 if result.failed or refused else 0
         if self.unreadable < self.limits.parse_failures:
             return None
         # Only the model is told what was wrong, in words that quote the answer: people are not shown raw calls.
-        wrong = "did not have the form that was asked for" if self.output else "could not be read"
+        wrong = "did not have the form that was asked for" if self.task.final else "could not be read"
         told = f"Stopped because {self.unreadable} answers of the model in a row {wrong}."
         return action_error("runtime", "parse_failures", told)
 
@@ -180,6 +190,12 @@ def _completed(ctx: Context, words: str, cut: str | None) -> list[Step]:
     if ctx.path:
         return [finish(ctx, "text", f"{words}\n[{told}]")]
     return [notice(told), finish(ctx, "text", words)]
+
+
+def _answered(ctx: Context, answer: JSON) -> list[Step]:
+    """Return the end of a turn with an answer that has a form. Of a whole turn, people are shown it as JSON."""
+    shown = [] if ctx.path else [text("model", json.dumps(answer, ensure_ascii=False, indent=2))]
+    return [*shown, finish(ctx, "answer", answer)]
 
 
 def finish(ctx: Context, stop_reason: str, output: JSON) -> Step:

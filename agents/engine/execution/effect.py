@@ -33,6 +33,7 @@ from agents.engine.execution.secrets import check_edited, check_secrets, put_in,
 from agents.engine.execution.starting import (
     abandoned_note,
     approved_by,
+    asked_about,
     card_error,
     check_interrupted,
     check_start,
@@ -148,7 +149,7 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
         paths.gate(path),
         question(Ask.APPROVE, tool, payload, run, reason=reason, named=shown.digest, shown=shown.recorded),
     )
-    verdict = await run.gatekeeper.decide(tool, call)
+    verdict = await run.gatekeeper.decide(tool, call, asked_about(asked.payload["payload"], path, run))
     if shown.change and verdict.verdict != "deny":
         changing.add(shown.change.path)
     if verdict.verdict == "ask":
@@ -158,6 +159,7 @@ async def open_gate(tool: Tool, payload: dict[str, JSON], path: str, ctx: Contex
         "digest": shown.digest,
         "reason": verdict.reason,
         "via": Actor.parse(verdict.by).kind,
+        **verdict.record,
     }
     decision = Step(verdict.by, "action_result", decided, path=asked.path)
     return OpenedGate((asked, decision), {asked.path: verdict.uses} if verdict.uses else {})

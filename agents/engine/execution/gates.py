@@ -18,7 +18,7 @@ from agents.engine.ledger import JSON, Step, digest
 from agents.engine.outputs.change import Change
 from agents.engine.runtime.policy import Runtime
 from agents.engine.schema import schema_digest
-from agents.engine.secrets import hide, hide_in
+from agents.engine.secrets import hide, hide_in, references_in
 from agents.engine.tools.tool import Tool, ToolCall, required_approval
 from agents.engine.view import View
 
@@ -208,14 +208,17 @@ def question(
     """Return what a person is asked about a call now: the payload of the `human` call of its gate or card.
 
     `named` is the digest of the question; `shown` are the facts and the change, as far as they are shown. With the
-    tool's title and preview in it, whoever shows it needs no installed tool.
+    tool's title, its preview and what it says of undoing a call, whoever shows it needs no installed tool.
     """
+    # Which secret of the run a call names says nothing about the next run's.
+    scope = None if ask is not Ask.APPROVE or references_in(payload) else tool.grants(shown.get("facts") or [])
     expires_at = run.services.now() + timedelta(hours=tool.approval_hours or run.limits.approval_hours)
     return {
         "ask": ask.value,
         "tool": tool.name,
         "title": tool.title,
         "preview": tool.preview,
+        **({"undoable": tool.undoable} if tool.undoable else {}),
         "input": payload,
         "reason": reason,
         "risk": tool.risk.value,
@@ -223,6 +226,7 @@ def question(
         "schema": schema_digest(tool.input),
         **shown,
         **({"who": ANOTHER} if tool.four_eyes else {}),
+        **({"grantable": scope.value} if scope else {}),
         "expires_at": expires_at.isoformat(),
     }
 

@@ -15,8 +15,9 @@ from agents.engine.execution.gates import (
     gate_of,
     question,
 )
+from agents.engine.grants.grant import Asked, callers
 from agents.engine.ledger import JSON, Step
-from agents.engine.runtime.policy import Context
+from agents.engine.runtime.policy import Context, Runtime
 from agents.engine.tools.tool import Tool
 from agents.engine.view import View
 
@@ -96,8 +97,19 @@ async def check_start(tool: Tool, path: str, by: str, ctx: Context) -> None:
     if (limit := ctx.clock.expired()) is not None:
         why = f"Not started after {limit:g} seconds of running, the limit of the turn."
         raise not_started_error(run.view, path, "timeout", why)
-    if denied := await run.gatekeeper.holds(tool, by):
+    if denied := await run.gatekeeper.holds(tool, by, _approved(run, path) if by else None):
         raise not_started_error(run.view, path, "not_permitted", denied)
+
+
+def asked_about(question: dict[str, JSON], path: str, run: Runtime) -> Asked:
+    """Return what a gatekeeper is told of the call at `path`, about which this question is asked."""
+    return Asked(question, callers(run.view, path), run.services.unattended, run.services.now())
+
+
+def _approved(run: Runtime, path: str) -> Asked:
+    """Return what was approved at the gate of the call at `path`."""
+    gate = run.view.call(gate_of(run.view, path))
+    return asked_about(gate.payload["payload"] if gate else {}, path, run)
 
 
 def not_started_error(view: View, path: str, code: str, why: str) -> ToolError:

@@ -14,13 +14,15 @@ class Record:
     """Steps written together, the outputs they changed in their new state, and new snapshots by SHA-256.
 
     `uses` names what the decisions among the steps use up, once for each time. A record that uses something up holds no
-    start: nothing begins before it is certain that the decision stands.
+    start: nothing begins before it is certain that the decision stands. `gives_back` names what earlier decisions used
+    up for calls that, by this record, never start.
     """
 
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...] = ()
     snapshots: dict[str, str] = field(default_factory=dict)
     uses: tuple[str, ...] = ()
+    gives_back: tuple[str, ...] = ()
 
 
 class Journal(Protocol):

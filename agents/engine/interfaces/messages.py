@@ -16,6 +16,13 @@ class UserMessage:
 
 
 @dataclass(frozen=True)
+class SiteMessage:
+    """A line of the site about an earlier turn in which nobody spoke. Servers that need a user's message get none."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class CallRequest:
     """A tool call in an assistant message: `call_id` pairs it with its result, `name` is the tool's wire name."""
 
@@ -52,4 +59,4 @@ class ResultMessage:
         return tuple(filter(None, [self.before, self.content, *self.notes])) or ("",)
 
 
-Message = UserMessage | AssistantMessage | ResultMessage
+Message = UserMessage | SiteMessage | AssistantMessage | ResultMessage

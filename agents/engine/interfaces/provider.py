@@ -24,11 +24,15 @@ FINAL_ANSWER = "final_answer"
 
 @dataclass(frozen=True)
 class ToolDefinition:
-    """A tool as a model sees it: its wire name, what it does, and the JSON Schema of its input."""
+    """A tool as a model sees it: its wire name, what it does, and the JSON Schema of its input.
+
+    `category` is the name of the group that it belongs to; "" for none.
+    """
 
     name: str
     description: str
     schema: dict[str, JSON]
+    category: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,11 @@ class Provider(Protocol):
 
         Then the history has them, and requests have no `line`.
         """
+        ...
+
+    @property
+    def encoding(self) -> str:
+        """The name of the way in which messages are encoded. With the same name, equal messages give equal bytes."""
         ...
 
     def encode(self, messages: Sequence[Message]) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from agents.engine.errors import ToolError
 
 if TYPE_CHECKING:
-    from agents.engine.interfaces.attached import Attachment
+    from agents.engine.interfaces.attached import Attachment, Quote
     from agents.engine.outputs.kinds import Output
 
 T = TypeVar("T")
@@ -33,11 +33,30 @@ class Space:
 
 
 @dataclass(frozen=True)
+class EncodedTurn:
+    """What an earlier prompt encodes to, which depends on the ids of the calls before it: ids must not repeat.
+
+    `ids`: those it uses, `taken`: those it would use if no earlier call had them.
+    """
+
+    chunk: bytes
+    ids: frozenset[str] = frozenset()
+    taken: frozenset[str] = frozenset()
+
+    def fits(self, before: Set[str]) -> bool:
+        """Whether the prompt encodes to this where the calls before it have these ids."""
+        return self.taken <= before and self.ids.isdisjoint(before)
+
+
+@dataclass(frozen=True)
 class PastTurn:
     """An earlier prompt of the conversation: its text (None: nobody said anything), its attachments and its outputs.
 
+    `quotes`: the texts that a client sent along with the message, as said before it.
     `program`: it was the run of a workflow. Of that a model is told what came of it, and not what it called.
-    `continues`: it went on with a turn before it, so that nobody said anything new.
+    `continues`: it went on with a turn before it, so that nobody said anything new. `reminder`: what the trigger says
+    that started it; None if none did.
+    `encoded`: what it encodes to, if that was kept; then nothing else was read. `keep` keeps it for later turns.
     """
 
     prompt: int
@@ -46,6 +65,42 @@ class PastTurn:
     files: Sequence[Attachment] = ()
     program: bool = False
     continues: bool = False
+    quotes: Sequence[Quote] = ()
+    reminder: str | None = None
+    encoded: EncodedTurn | None = None
+    keep: Callable[[EncodedTurn], object] = field(default=lambda encoded: None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class TriggerInWords:
+    """A trigger, as an agent reads of it. `when`: its schedule in words; `state`: `on`, `paused`, `off` or `over`."""
+
+    id: int
+    text: str
+    when: str
+    state: str
+
+
+class Triggers(Protocol):
+    """The triggers of a turn's owner. All of them raise ToolError with the reason if they do nothing."""
+
+    least_seconds: float
+    """The shortest time between two firings of one."""
+
+    async def create(self, schedule: Any, text: str, key: str) -> TriggerInWords:
+        """Make one that reminds an agent of this text at the times of a schedule (`agents.plugins.triggers.schedule`).
+
+        One that fires once does so in this conversation, others in one of their own. The same `key` makes one only.
+        """
+        ...
+
+    async def list(self) -> Sequence[TriggerInWords]:
+        """Return the owner's triggers, the newest first."""
+        ...
+
+    async def delete(self, id: int) -> TriggerInWords:
+        """Delete one of the owner's, and return what it was."""
+        ...
 
 
 class Services(Protocol):
@@ -60,6 +115,8 @@ class Services(Protocol):
     """The id of the running prompt."""
     unattended: bool
     """Nobody is there to answer a card, because the system started the turn."""
+    zone: str = "UTC"
+    """The name of the owner's time zone."""
 
     def __getitem__(self, name: str) -> Any:
         """Return the service of an app by its name, see `agents.service`. Raises ToolError with the names there are."""
@@ -122,9 +179,17 @@ class Services(Protocol):
         """Whether the person who started this turn may start this policy, by the rights they have now."""
         return True
 
-    async def history(self) -> Sequence[PastTurn]:
-        """Return the finished prompts before this one, oldest first."""
+    async def history(self, most: int | None = None, skip: int = 0, encoding: str = "") -> Sequence[PastTurn]:
+        """Return the finished prompts before this one, oldest first.
+
+        Not the newest `skip` of them, and of the rest the newest `most`; None: all. `encoding` names the way in which
+        they will be encoded: what a prompt encodes to may have been kept under this name. Without one, all are read.
+        """
         return ()
+
+    async def tools_used(self) -> set[str]:
+        """Return the names of the tools that the finished prompts before this one called."""
+        return set()
 
     async def result_of(self, prompt: int, path: str) -> str:
         """Return the full result of a call of this conversation as text; what the model read may have been shortened.
@@ -133,12 +198,26 @@ class Services(Protocol):
         """
         raise ToolError("Results are not kept here.", code="unavailable")
 
+    @property
+    def triggers(self) -> Triggers:
+        """What makes turns start by themselves, for this owner. Raises ToolError if there is nothing that could."""
+        raise ToolError("Nothing can start by itself here.", code="unavailable")
+
     async def look_up(self, function: Callable[..., T], *args: Any) -> T:
         """Call a blocking function that reads the database, in the thread that owns the connection.
 
         Returns its result. It must be quick: every turn of this worker waits for it.
         """
         return function(*args)
+
+    async def settled(self, function: Callable[..., T], *args: Any) -> T:
+        """As `look_up`, for what people change now and then and rounds ask for all the time.
+
+        The site reads it once, and again after people have changed skills, limits or who may use it
+        (`conversations.database.changes` counts that), but after no other change. The result is shared: do not alter
+        it.
+        """
+        return await self.look_up(function, *args)
 
 
 def _no_secret(field: str) -> ToolError:

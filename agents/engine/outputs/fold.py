@@ -119,7 +119,10 @@ def _ask(entry: ToolOutput, step: Step) -> ToolOutput:
     return entry.model_copy(update=changes)
 
 
-_ASKED = ("ask", "title", "preview", "reason", "risk", "digest", "who", "edited_by", "facts", "change", "expires_at")
+_ASKED = (
+    *("ask", "title", "preview", "undoable", "reason", "risk", "digest", "who", "edited_by", "grantable"),
+    *("facts", "change", "expires_at"),
+)
 """The fields of a gate's own payload that its approval shows."""
 
 

@@ -64,7 +64,8 @@ class Approval(Frozen):
     `edited_by` is the actor whose edit it asks about, where four eyes are needed: they may not approve it themselves.
     `facts` and `change` describe the call as shown: what is true of it, and what it would change. If a person edited
     the call, they describe the edited one, and `proposed` is the change that the original call would have made.
-    `title` and `preview` are the tool's; gates from before they were recorded have neither.
+    `title`, `preview` and `undoable` are the tool's; gates from before they were recorded have none of them.
+    `grantable` says which calls like this one may be granted: none (""), `exact` or `fields`.
     """
 
     path: str
@@ -72,11 +73,13 @@ class Approval(Frozen):
     ask: str = Ask.APPROVE.value
     title: Recorded = ""
     preview: Recorded = ""
+    undoable: Recorded = ""
     reason: str = ""
     risk: str = ""
     digest: str = ""
     who: str = ""
     edited_by: str = ""
+    grantable: Recorded = ""
     facts: list[str] = []
     change: Change | None = None
     proposed: Change | None = None

@@ -65,6 +65,11 @@ class Registered:
         return hasattr(self.policy, "budget")
 
     @property
+    def prompt(self) -> str:
+        """The system text that an agent has in its code; "" if it has none, and for a program."""
+        return str(getattr(self.policy, "prompt", ""))
+
+    @property
     def schema(self) -> dict[str, JSON]:
         """The JSON Schema of its payload; any object if it declares no input."""
         if isinstance(self.input, dict):
@@ -215,9 +220,10 @@ class Context(Asking, Short):
 
         The call is named by `key`, or else by its ordinal, counted now rather than when the call is awaited. A call
         with a result in the ledger does not run again. Errors of the callee that are data (ToolError, invalid input)
-        are returned as data. `hold`: record the result together with what this policy does next; it must not pass the
-        steps on. Raises RuntimeError for a call without a key from another task, ValueError for a key that cannot name
-        a call or names another, and TypeError for what is no action, no list of decorators, or no text as key.
+        are returned as data. `hold`: record the result together with what this policy does next, unless other calls are
+        still running, with which people would have to wait for it; the policy must not pass the steps on. Raises
+        RuntimeError for a call without a key from another task, ValueError for a key that cannot name a call or names
+        another, and TypeError for what is no action, no list of decorators, or no text as key.
         """
         given: object = action
         if not isinstance(given, Action):
@@ -256,22 +262,26 @@ class Context(Asking, Short):
         return join(self.path, key)
 
     def invoke(
-        self, call: Step, policy: Policy | None = None, allowed: Iterable[str] | None = None
+        self,
+        call: Step,
+        policy: Policy | None = None,
+        allowed: Iterable[str] | None = None,
+        *,
+        hold: bool = False,
     ) -> Coroutine[Any, Any, list[Step]]:
         """Run a call that an answer asked for, at its own path, with `policy` or the registered policy of that name.
 
-        A name outside `allowed` gives an error result (S117). Raises ValueError for a call that no answer of this run
-        asked for: it has no place in the ledger.
+        A name outside `allowed` gives an error result (S117). `hold`: see `call`. Raises ValueError for a call that no
+        answer of this run asked for: it has no place in the ledger.
         """
         asked = self.run.view.call(call.path)  # it may have got another number since it was given to the policy
         if not call.path or not asked or not asked_for(asked) or asked.payload != call.payload:
             raise ValueError("ctx.invoke runs what an answer asked for: make other calls with ctx.call(Action(...))")
         action = Action(call.payload["policy"], copy_json(call.payload["payload"]))
         if allowed is not None and action.policy not in allowed:
-            offered = ", ".join(sorted(allowed)) or "none"
-            why = f"{action.policy!r} is not offered here. There are: {offered}."
-            return self._guarded(call.path, partial(self._refuse_and_record, call, ToolError(why, "not_offered")))
-        return self._guarded(call.path, partial(self.run.perform, call.path, action, self, policy=policy))
+            why = ToolError(f"{action.policy!r} is not offered here.", "not_offered")
+            return self._guarded(call.path, partial(self._refuse_and_record, call, why))
+        return self._guarded(call.path, partial(self.run.perform, call.path, action, self, policy=policy, hold=hold))
 
     async def refuse(self, call: Step, why: ToolError) -> list[Step]:
         """End a call that an answer asked for with an error, without running it."""

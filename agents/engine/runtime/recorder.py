@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from agents.engine.closing import cancelled_gate
+from agents.engine.closing import cancelled_gate, given_back
 from agents.engine.errors import Behind, Cancelled, Halt, Unrecorded, UsedUp
 from agents.engine.interfaces.journal import Journal, Record
 from agents.engine.interfaces.services import Services
@@ -38,6 +39,7 @@ class Recorder:
         self._staged: list[Step] = []
         self._changed: dict[int, Output] = {}
         self._snapshots: dict[str, str] = {}
+        self._known: set[str] = set()  # the snapshots that it has recorded
         self._uses: dict[str, tuple[str, ...]] = {}  # what a staged decision uses up, by the path of its gate
         self._lock = asyncio.Lock()
 
@@ -62,7 +64,7 @@ class Recorder:
             self.view.add(placed)
             if changed := self.outputs.add(placed):
                 self._changed[changed.position] = changed
-        self._snapshots |= snapshots or {}
+        self._snapshots |= {name: text for name, text in (snapshots or {}).items() if name not in self._known}
         self._uses |= uses or {}
 
     async def flush(self, closing: bool = False) -> None:
@@ -94,7 +96,8 @@ class Recorder:
         self._staged = self._staged[len(record.steps) :]
         kept = {output.position: output for output in record.outputs}
         self._changed = {at: output for at, output in self._changed.items() if kept.get(at) is not output}
-        self._snapshots = {k: v for k, v in self._snapshots.items() if k not in record.snapshots}
+        self._known |= record.snapshots.keys()
+        self._snapshots = {k: v for k, v in self._snapshots.items() if k not in self._known}
 
     def _next_record(self) -> Record:
         """Return the next record: all staged steps, or those before a start and a decision that uses something up."""
@@ -103,7 +106,7 @@ class Recorder:
             outputs = Outputs(self._recorded())
             changed = {output.position: output for step in steps if (output := outputs.add(step))}
         uses = tuple(name for step in steps for name in self._used_by(step))
-        return Record(steps, tuple(changed.values()), dict(self._snapshots), uses)
+        return Record(steps, tuple(changed.values()), dict(self._snapshots), uses, given_back(self.view, steps))
 
     def _before_a_start(self) -> int:
         """Return how many staged steps may be recorded together: no start stands beside what is used up."""
@@ -150,11 +153,13 @@ class Recorder:
         the turn's own result, unless `closing`.
         """
         steps, recorded = list(steps), self._recorded()
-        known = {step.id for step in recorded}
+        known, first = {step.id for step in recorded}, self._staged[0].id
         staged = self._unstage([*recorded, *(s for s in steps if s.id not in known)], last_id)
         if self.view.cancelled() or self.view.result(""):
             self.stopped = self.stopped or Cancelled()
-        self.stage(*(step for step in staged if step not in steps and not self._gives_way(step, closing)))
+        for step in staged:
+            if step not in steps and not self._gives_way(step, closing):
+                self.stage(_referring(step, first, last_id))
 
     def _gives_way(self, step: Step, closing: bool) -> bool:
         if self.view.result("") or step.type == "pause":
@@ -162,3 +167,12 @@ class Recorder:
         if step.type == "action_start" or (step.type == "action_result" and not step.path and not closing):
             return self.stopped is not None
         return step.type == "action_result" and self.view.result(step.path) is not None
+
+
+def _referring(step: Step, first: int, last_id: int) -> Step:
+    """Return a staged step with its reference to the history before it as high as the steps staged from `first` on."""
+    history = step.payload.get("history") if step.type == "action_start" else None
+    if not history or history["seq"] < first:
+        return step
+    moved = history | {"seq": history["seq"] + last_id + 1 - first}
+    return replace(step, payload=step.payload | {"history": moved})

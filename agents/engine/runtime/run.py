@@ -11,7 +11,7 @@ from functools import partial, reduce
 from typing import Any, TypeVar
 
 from agents.engine import actors
-from agents.engine.closing import NOT_EXECUTED, close_calls, close_turn, is_round, notice
+from agents.engine.closing import NOT_EXECUTED, close_calls, close_turn, notice
 from agents.engine.errors import Abandoned, Cancelled, Draining, Halt, ReplayMismatch, Suspended, ToolError, Unrecorded
 from agents.engine.interfaces.journal import Journal, MemoryJournal
 from agents.engine.interfaces.services import PlainServices, Services
@@ -171,12 +171,12 @@ class Run(Runtime):
 
     def budget(self) -> dict[str, JSON]:
         """Return the rounds used and left, across all pauses (S84, S86)."""
-        used = sum(map(is_round, self.view.steps))
+        used = self.view.rounds
         return {"steps_used": used, "steps_remaining": max(self.granted.rounds - used, 0)}
 
     def rounds_left(self, path: str) -> int:
         """Return how many rounds the turn has left, with the one at `path`, whether or not it was asked already."""
-        return self.granted.rounds - sum(is_round(step) and step.path != path for step in self.view.steps)
+        return self.granted.rounds - self.view.rounds_but(path)
 
     # Calls
 
@@ -285,9 +285,13 @@ class Run(Runtime):
         if not path and result.failed:  # what ends a turn as failed tells people why
             self.stage(notice(result.payload["message"]))
         self.stage(result)
-        if not hold:
+        if not hold or self._others_run(path):
             await self.flush()
         return self.view.answer(path)
+
+    def _others_run(self, path: str) -> bool:
+        """Whether other calls are running than this one and those that wait for it."""
+        return not self._calls_running.keys() <= set(ancestors(path))
 
     # Tasks
 

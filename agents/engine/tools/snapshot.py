@@ -31,8 +31,8 @@ class OfferedTool:
 
 
 def snapshot_text(system: str, tools: Iterable[Tool]) -> str:
-    """Return the system text and the tools as canonical JSON, which is stored once per distinct content."""
-    return canonical({"system": system, "tools": [_written(tool) for tool in sorted(tools, key=_wire)]})
+    """Return the system text and the tools, in their order, as canonical JSON. It is stored once per content."""
+    return canonical({"system": system, "tools": [_written(tool) for tool in tools]})
 
 
 def offered_tools(snapshot: str) -> list[OfferedTool]:
@@ -51,8 +51,4 @@ def _written(tool: Tool) -> list[JSON]:
         "idempotent": tool.idempotent,
         "always_asks": tool.always_asks,
     }
-    return [_wire(tool), tool.description, tool.schema, declared]
-
-
-def _wire(tool: Tool) -> str:
-    return wire_name(tool.name)
+    return [wire_name(tool.name), tool.description, tool.schema, declared]

@@ -65,16 +65,18 @@ def state_steps(
 
     Raises what the plugin's own model raises for a state that it refuses: it could never be read again.
     """
-    value = plain_json(state, f"the state of {plugin.name!r}")
+    value, kept = plain_json(state, f"the state of {plugin.name!r}"), view.state(plugin.name, before)
+    if value == kept:
+        return []  # as it was recorded: it could be read then, and was
     again = plugin.state_model.model_validate(value)
     if not isinstance(value, dict) or plain_json(again) != value:
         raise ValueError(f"the state of {plugin.name!r} would be another one when it is read again")
     recorded = Step(actor, "state", {"plugin": plugin.name, "value": value})
     try:
-        plugin.state_model.model_validate(view.state(plugin.name, before))
+        read = plugin.state_model.model_validate(kept)
     except Exception:  # noqa: BLE001 - see read_state
         return [Step("runtime", "note", {"code": STATE_RESET, "message": RESET.format(plugin.name)}), recorded]
-    return [] if value == plain_json(read_state(plugin, view, before)) else [recorded]
+    return [] if value == plain_json(read) else [recorded]
 
 
 STATE_RESET = "state_reset"

@@ -7,16 +7,18 @@ import inspect
 import re
 import reprlib
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, cast
+from typing import Any, Generic, Literal, cast
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from agents.engine import actors
 from agents.engine.errors import NotKept, RegistryError
+from agents.engine.grants.conditions import Condition
+from agents.engine.grants.grant import Scope
 from agents.engine.interfaces.provider import FINAL_ANSWER
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, valid_text
@@ -34,6 +36,9 @@ State = TypeVar("State", default=None)
 
 RESERVED = ("agent", HUMAN, "model", "show", "file", "value", "sleep", FINAL_ANSWER)
 """Names of the engine's own policies and tools, not available to others."""
+
+NEEDED = 1000
+"""The priority of tools that other texts tell a model to use."""
 
 NAME = r"[a-z][a-z0-9]*([._-][a-z0-9]+)*"
 """The names of tools and of policies of apps: lower-case words joined by dots."""
@@ -54,6 +59,10 @@ class Risk(StrEnum):
 
 SANDBOXED = "Sandboxed: no network, sees only this conversation's folder."
 """The fact that says that the code of a HIGH call is sandboxed. It counts only whole: a model may begin another."""
+
+
+NOT_SANDBOXED = "Not sandboxed"
+"""How a fact begins which says that the code of a call is not sandboxed."""
 
 
 @dataclass
@@ -140,19 +149,31 @@ def required_approval(said: object) -> bool | str:
     raise ValueError(f"{reprlib.repr(said)} is not True, False, a reason, or {{'required': ..., 'reason': ...}}")
 
 
+Grantable = bool | Literal["exact"] | Callable[[Sequence[Condition]], str | None]
+"""Whether people may grant calls of a tool: see `Declaration`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Declaration:
     """What the author of a tool declares about it.
 
     risk: what it can do. approval: when a person must approve first; by default always, unless the risk is READ (R18).
-    idempotent: whether it may run again after a crash; by default only READ tools may. category: its group, which
-    nobody sees. time_limit: seconds, at most 600. approval_hours: how long a gate stays open; None leaves either to the
-    site's settings. four_eyes: whoever asked for the turn may not approve the call, not even a superuser. plugin: the
-    plugin whose state it reads and changes; such a tool runs alone. offered: whether every round has it, or only those
-    to which a plugin adds it.
+    idempotent: whether it may run again after a crash; by default only READ tools may. category: its group, by which
+    models are offered their tools in order; people never see it. priority: which tools an agent is offered first if
+    there is no room for all, higher ones first. time_limit: seconds, at most 600. approval_hours: how long a gate stays
+    open; None leaves either to the site's settings. four_eyes: whoever asked for the turn may not approve the call, not
+    even a superuser. plugin: the plugin whose state it reads and changes; such a tool runs alone. offered: whether all
+    rounds have it, or only those to which a plugin adds it.
+
+    grantable: whether a person may grant that calls like one they approved run without asking; "exact": only calls with
+    exactly the same input; a function of the conditions that a person gives: why they allow too much, or None. Never
+    granted are calls that need four eyes, and HIGH ones that are not sandboxed. Of a tool with a `command`, which a
+    shell takes apart, only exact calls are.
 
     title, says, justify: how a call is described to people: "Run a command"; "ran ls"; "Run: ls", the line that says
-    what it is about to do.
+    what it is about to do. language: what the text that it answers with is written in, or the name of the file that it
+    is from, from the input: people see it in colours. undoable: a sentence about whether a call can be undone, and how;
+    whoever decides reads it, and it is no part of what is approved.
 
     facts, change: functions of the ToolCall, called when a person is asked and again when the call is about to start;
     it starts only if they return the same. facts: what is true of the call, e.g. "Not sandboxed". change: what it would
@@ -167,14 +188,18 @@ class Declaration:
     approval: Requirement = None
     idempotent: bool | None = None
     category: Category | None = None
+    priority: int = 0
     time_limit: float | None = None
     approval_hours: float | None = None
     four_eyes: bool = False
     plugin: type[Stateful[Any]] | None = None
     offered: bool = True
+    grantable: Grantable = True
     title: str = ""
     says: Callable[[Any], str] | None = None
     justify: Callable[[Any], str] | None = None
+    language: Callable[[Any], str] | None = None
+    undoable: str = ""
     facts: Callable[[Any], list[str]] | None = None
     change: Callable[[Any], Change | None] | None = None
 
@@ -197,16 +222,40 @@ class Tool(Declaration):
 
     @property
     def preview(self) -> str:
-        """The form in which people are shown its input: `diff` for a change, `command` for one in its input, or ""."""
+        """The form in which people are shown its input: `diff` for a change, or ""; for a text `command` in it
+        `command`, and for a list of texts `argv` `program`.
+        """
         if self.change:
             return "diff"
-        command = self.input.model_fields.get("command")
-        return "command" if command and command.annotation is str else ""
+        fields = self.schema.get("properties", {})
+        command, argv = fields.get("command", {}), fields.get("argv", {})
+        if command.get("type") == "string" and self.input.model_fields["command"].annotation is str:
+            return "command"
+        return "program" if argv.get("type") == "array" and argv.get("items", {}).get("type") == "string" else ""
 
     @property
     def always_asks(self) -> bool:
         """Whether a person must approve every call of it, whatever its input."""
         return self.approval is True or isinstance(self.approval, str)
+
+    def grants(self, facts: Iterable[str]) -> Scope | None:
+        """Return what a person may grant of a call with these facts: FIELDS includes EXACT. None: nothing."""
+        facts = list(facts)
+        bare = self.risk is Risk.HIGH and SANDBOXED not in facts
+        if self.four_eyes or self.grantable is False or bare or any(map(_is_unboxed, facts)):
+            return None
+        return Scope.EXACT if self.grantable == "exact" or self.preview == "command" else Scope.FIELDS
+
+    def refused_grant(self, conditions: Sequence[Condition]) -> str | None:
+        """Return why these conditions allow too much, as the tool says, in a sentence; None if they do not.
+
+        A tool that fails at it allows none.
+        """
+        try:
+            why: object = self.grantable(conditions) if callable(self.grantable) else None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, a person is asked
+            return f"What may be granted of this tool is unknown: {error}"
+        return None if why is None else str(why) or "Conditions like these allow too much."
 
     @property
     def schema(self) -> dict[str, JSON]:
@@ -284,19 +333,38 @@ def _input_of(function: Callable[[Any], Any], name: str, plugin: type[Stateful[A
     return arguments[0]
 
 
+def _is_unboxed(fact: str) -> bool:
+    return fact.startswith(NOT_SANDBOXED)
+
+
+def is_tool_name(name: str) -> bool:
+    """Whether a tool may have this name."""
+    return re.fullmatch(NAME, name) is not None and not {name, wire_name(name)} & set(RESERVED)
+
+
 def wire_name(name: str) -> str:
     """Return the name used with models, whose APIs allow only [A-Za-z0-9_-]{1,64} (R26)."""
     wire = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     return wire if len(wire) <= 64 else f"{wire[:55]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
+def by_category(tools: Iterable[Tool]) -> list[Tool]:
+    """Return the tools in their fixed order: by category, then by name; those of no category come last (S62)."""
+
+    def place(tool: Tool) -> tuple[bool, int, str, str]:
+        group = tool.category
+        return group is None, group.order if group else 0, group.name if group else "", tool.name
+
+    return sorted(tools, key=place)
+
+
 def by_wire_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Return the tools by wire name, sorted by name.
+    """Return the tools by wire name, in their order.
 
     Raises RegistryError naming both modules if two tools share a name or a wire name.
     """
     found: dict[str, Tool] = {}
-    for each in sorted(tools, key=lambda t: t.name):
+    for each in tools:
         other = found.setdefault(wire_name(each.name), each)
         if other is not each:  # the same tool, imported into another module, is not a second one
             named = " and ".join(f"{one.name!r} in {one.owner}" for one in (other, each))

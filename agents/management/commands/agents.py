@@ -24,6 +24,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(found, indent=2))
             return
         self._section("Tools, by the module that defines them", _tools(found["tools"]))
+        self._section("Tools by category, in the order in which agents are offered them", _in_order(found))
         if found["policies"]:
             self._section(
                 "Policies", [("NAME", "TITLE", "OFFERED TO MODELS", "OWNER"), *map(_policy, found["policies"])]
@@ -60,6 +61,18 @@ def _tools(tools: list[dict[str, Any]]) -> list[tuple[str, ...]]:
                     *(f"skill {name}" for name in tool["skills"]),
                 ]
                 rows.append((f"  {tool['name']}", *cells, ", ".join(only_with)))
+    return rows
+
+
+def _in_order(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return the tools below their categories. A higher priority comes first where there is no room for all."""
+    tools, category = {tool["name"]: tool for tool in found["tools"]}, None
+    rows: list[tuple[str, ...]] = [("NAME", "PRIORITY")]
+    for name in found["tools_by_category"]:
+        if tools[name]["category"] != category:
+            category = tools[name]["category"]
+            rows.append((category or "(no category)",))
+        rows.append((f"  {name}", str(tools[name]["priority"])))
     return rows
 
 

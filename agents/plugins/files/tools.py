@@ -23,6 +23,8 @@ TEXT_MOST = 15_000
 """Characters of one answer: with the line that says how to go on, all of them are among the 16,000 shown to a model."""
 FOUND_MOST = 100
 """Lines of one search, of at most 200 characters and a path: about as much as a model is shown of one result."""
+KEPT = "Replaced text stays on record with this card, unless it is too large to be shown."
+"""What the card says about undoing a write or an edit."""
 
 
 class Folder(BaseModel):
@@ -66,7 +68,14 @@ def list_files(call: ToolCall[Folder]) -> str:
     return "\n".join(lines) or "[The folder is empty.]"
 
 
-@tool("files.read", risk=Risk.READ, category=FILES, title="Read a file", says=lambda asked: f"read {asked.path}")
+@tool(
+    "files.read",
+    risk=Risk.READ,
+    category=FILES,
+    title="Read a file",
+    says=lambda asked: f"read {asked.path}",
+    language=lambda asked: asked.path,
+)
 def read_file(call: ToolCall[Excerpt]) -> str:
     """Read the text of a file in the workspace. If text is left out, a last line in brackets says how to read on."""
     asked = call.input
@@ -113,6 +122,7 @@ def search_files(call: ToolCall[SearchRequest]) -> str:
     justify=lambda asked: f"Write: {asked.path}",
     facts=write_facts,
     change=planned_write,
+    undoable=KEPT,
 )
 def write_file(call: ToolCall[Content]) -> str:
     """Write a text file in the workspace: a new one, or all of an existing one. To change a part, edit it."""
@@ -128,6 +138,7 @@ def write_file(call: ToolCall[Content]) -> str:
     justify=lambda asked: f"Edit: {asked.path}",
     facts=edit_facts,
     change=planned_edit,
+    undoable=KEPT,
 )
 def edit_file(call: ToolCall[Replacement]) -> str:
     """Replace text in a file of the workspace. Read it first: the old text must occur in it exactly, and only once.

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from agents.categories import RESULTS
 from agents.engine.agent.projection import READ_ON, page
 from agents.engine.errors import ToolError
-from agents.engine.tools.tool import Risk, ToolCall, tool
+from agents.engine.tools.tool import NEEDED, Risk, ToolCall, tool
 
 PAGE_MOST = 16_000
 """Characters of a page. A model that is shown less of any result is shown less of a page, too."""
@@ -27,6 +27,7 @@ class ResultPage(BaseModel):
     READ_ON,
     risk=Risk.READ,
     category=RESULTS,
+    priority=NEEDED,
     title="Read on in a result",
     says=lambda asked: f"read on in the result {asked.result}",
 )

@@ -120,6 +120,7 @@ def _run(kind: Sandbox, folder: Path) -> str:
         "argv": kind.inside(["/bin/sh", "-c", script]),
         "env": {"PATH": PATH},
         "folder": str(folder),
+        "place": None,
         "most": (2**30, 1000),
         "seconds": _SECONDS,
         "sandbox": kind.box(folder),

@@ -1,4 +1,4 @@
-"""The worker's side of a running command: its output as it arrives, and how it ended.
+"""The worker's side of a running command or program: its output as it arrives, and how it ended.
 
 The worker starts a supervisor (see `supervise`), tells it what to run, and reads from it. It never waits for the
 command's own processes, and they cannot fill its memory. If it is cancelled or killed, the supervisor cleans up.
@@ -12,13 +12,15 @@ import json
 import os
 import shutil
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import Space
 from agents.engine.ledger import JSON
+from agents.plugins.files.box import Box, parts
 from agents.plugins.files.usage import readable
 from agents.plugins.shell import probe
 from agents.plugins.shell.limits import MEMORY, PROCESSES
@@ -31,28 +33,48 @@ _PRINTABLE = str.maketrans("\0", "\N{REPLACEMENT CHARACTER}")
 """PostgreSQL stores no NUL character, neither in text nor in JSON."""
 
 
-async def run(
-    command: str, workspace: Path, space: Space, seconds: int, show: Callable[[str], None]
-) -> dict[str, JSON]:
-    """Run a shell command in `workspace` for at most `seconds`, in a sandbox if one is available.
+def shell(command: str) -> list[str]:
+    """Return the arguments with which a shell runs this command: bash, if the machine has it."""
+    return [shutil.which("bash", path=PATH) or "/bin/sh", "-c", command]
 
-    Returns its `stdout` and `stderr`, the shell's `exit` status, the `seconds` it took and, if its output was cut or it
-    ended early, a `note` that says so. `show` is given its output as it arrives. If this coroutine is cancelled, the
-    command and everything it started are ended before it returns. If the worker is root, `workspace` and all that is in
-    it is given to the user of sandboxed commands first (see `user`). Raises ToolError if the supervisor was killed, so
-    that the end was not seen.
+
+def program(argv: Sequence[str]) -> list[str]:
+    """Return the arguments that become this program with exactly these arguments.
+
+    A shell looks the program up and says if there is none, as it does for a command; it reads none of the arguments.
+    The first must not begin with a dash, which some shells would take for an option.
+    """
+    return ["/bin/sh", "-c", 'exec "$@"', "sh", *argv]
+
+
+async def run(
+    argv: Sequence[str], workspace: Path, space: Space, seconds: int, show: Callable[[str], None], *, folder: str = "."
+) -> dict[str, JSON]:
+    """Run a program in `folder` of `workspace` for at most `seconds`, in a sandbox if one is available.
+
+    Returns its `stdout` and `stderr`, its `exit` status as a shell tells it, the `seconds` it took and, if its output
+    was cut or it ended early, a `note` that says so. `show` is given its output as it arrives. If this coroutine is
+    cancelled, the program and everything it started are ended before it returns. If the worker is root, `workspace` and
+    all that is in it is given to the user of sandboxed commands first (see `user`). Raises ToolError if there is no
+    such folder in the workspace, and if the supervisor was killed, so that the end was not seen.
     """
     sandbox = await asyncio.to_thread(probe.sandbox)
-    order = _order(sandbox, command, workspace, space, seconds)
-    supervisor = await asyncio.create_subprocess_exec(
-        *PROGRAM,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        cwd="/",
-        env=ENVIRONMENT,
-        start_new_session=True,
-    )
+    with _opened(workspace, folder) as place:
+        order = _order(sandbox, argv, workspace, space, seconds)
+        if sandbox:
+            order["sandbox"] = sandbox.box(workspace, "/".join([INSIDE, *parts(folder)]))
+        else:
+            order["place"] = place
+        supervisor = await asyncio.create_subprocess_exec(
+            *PROGRAM,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            cwd="/",
+            env=ENVIRONMENT,
+            start_new_session=True,
+            pass_fds=() if place is None else (place,),
+        )
     stdin, stdout = cast("asyncio.StreamWriter", supervisor.stdin), cast("asyncio.StreamReader", supervisor.stdout)
     try:
         stdin.write(json.dumps(order).encode() + b"\n")
@@ -69,17 +91,28 @@ async def _wait_for_end(supervisor: Process, stdout: asyncio.StreamReader) -> No
     await supervisor.wait()
 
 
-def _order(sandbox: Sandbox | None, command: str, workspace: Path, space: Space, seconds: int) -> Order:
-    shell = [shutil.which("bash", path=PATH) or "/bin/sh", "-c", command]
+@contextmanager
+def _opened(workspace: Path, folder: str) -> Iterator[int | None]:
+    """Open the folder in which a program starts and yield its descriptor; None for the workspace itself."""
+    if parts(folder):
+        with Box(workspace).folder(folder) as descriptor:
+            yield descriptor
+    else:
+        yield None
+
+
+def _order(sandbox: Sandbox | None, argv: Sequence[str], workspace: Path, space: Space, seconds: int) -> Order:
+    """Return the order to run this in the workspace itself, without a sandbox's options."""
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     home = INSIDE if sandbox else str(workspace)
     return {
-        "argv": sandbox.inside(shell) if sandbox else shell,
+        "argv": sandbox.inside(argv) if sandbox else [*argv],
         "env": {"PATH": PATH, "HOME": home, "LANG": "C.UTF-8", **passed_on},
         "folder": str(workspace),
+        "place": None,
         "most": (space.room, space.files),
         "seconds": seconds,
-        "sandbox": sandbox.box(workspace) if sandbox else [],
+        "sandbox": [],
         "user": sandbox.user if sandbox else None,
     }
 

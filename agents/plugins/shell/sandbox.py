@@ -42,7 +42,7 @@ _UNMOUNTING = (
 )
 """Hides bubblewrap's own process, and lets _UNMOUNT do what it does. The capabilities are those of the sandbox only."""
 _UNMOUNT = (
-    f"exec 3</ && exec unshare --mount --root=/proc/self/fd/3 --wd={INSIDE}"
+    'exec 3</ && exec unshare --mount --root=/proc/self/fd/3 --wd="$PWD"'
     " setpriv --ambient-caps=-all --inh-caps=-all --bounding-set=-all"
     """ sh -c 'exec "$@" 3<&-' sh "$@\""""
 )
@@ -60,8 +60,11 @@ class Sandbox:
     user: int | None
     unmounts: bool
 
-    def box(self, workspace: Path) -> list[str]:
-        """Return the program and the options of a sandbox that can write only to `workspace`, for `command_line`."""
+    def box(self, workspace: Path, start: str = INSIDE) -> list[str]:
+        """Return the program and the options of a sandbox that can write only to `workspace`, for `command_line`.
+
+        `start`: the path inside the sandbox of the folder in which the command starts.
+        """
         return [
             shutil.which("bwrap") or "bwrap",
             *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -71,7 +74,7 @@ class Sandbox:
             *_system(),
             *("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_FOLDER, "--tmpfs", "/dev/shm"),  # noqa: S108 - in the box
             *("--size", _MEMORY_FOLDER, "--tmpfs", "/tmp"),  # noqa: S108 - the box's own
-            *("--bind", str(workspace) if self.user is None else MEETING_POINT, INSIDE, "--chdir", INSIDE),
+            *("--bind", str(workspace) if self.user is None else MEETING_POINT, INSIDE, "--chdir", start),
             *(("--ro-bind", "/dev/null", _KEYS) if Path(_KEYS).exists() else ()),
             *(_UNMOUNTING if self.unmounts else ()),
             *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),

@@ -44,14 +44,16 @@ LOOK_SECONDS = 0.1
 
 
 class Order(TypedDict):
-    """What to run. `most`: the bytes and files that the folder may hold. `sandbox`: the program of one and its options,
-    or nothing. The program of a sandbox ends with the command; only what is in it gets SIGTERM. `user`: whom the folder
-    is given to, and as whom the command runs; None for the worker's own.
+    """What to run. `place`: the inherited descriptor of the folder in `folder` where a command without a sandbox
+    starts; None for `folder` itself. `most`: the bytes and files that the folder may hold. `sandbox`: the program of
+    one and its options, or nothing. The program of a sandbox ends with the command; only what is in it gets SIGTERM.
+    `user`: whom the folder is given to, and as whom the command runs; None for the worker's own.
     """
 
     argv: list[str]
     env: dict[str, str]
     folder: str
+    place: int | None
     most: tuple[int, int]
     seconds: int
     sandbox: list[str]
@@ -266,6 +268,8 @@ def _start(order: Order, group: cgroup.Group | None) -> subprocess.Popen[bytes]:
 def _prepare(order: Order, group: cgroup.Group | None, parent: int) -> None:
     """Confine this process, which is to become the command. If that fails, end as a shell would."""
     try:
+        if order["place"] is not None:
+            os.fchdir(order["place"])
         if group:
             group.enter()
         confine(order["seconds"], order["user"], order["folder"], parent)

@@ -51,7 +51,7 @@ class Skills(Plugin[ActiveSkills]):
 
 async def enabled_skills(services: Services) -> dict[str, Skill]:
     """Return the skills that agents may activate, by name."""
-    return {skill.name: skill for skill in await services.look_up(_enabled)}
+    return {skill.name: skill for skill in await services.settled(_enabled)}
 
 
 def _enabled() -> list[Skill]:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from agents.categories import SKILLS
 from agents.engine.errors import ToolError
-from agents.engine.tools.tool import Risk, ToolCall, tool, wire_name
+from agents.engine.tools.tool import NEEDED, Risk, ToolCall, tool
 from agents.plugins.skills.plugin import ACTIVATE, DEACTIVATE, ActiveSkills, Skills, enabled_skills
 
 
@@ -22,6 +22,7 @@ class SkillName(BaseModel):
     ACTIVATE,
     risk=Risk.READ,
     category=SKILLS,
+    priority=NEEDED,
     plugin=Skills,
     title="Activate a skill",
     says=lambda asked: f"activated the skill {asked.name}",
@@ -35,14 +36,14 @@ async def activate(call: ToolCall[SkillName, ActiveSkills]) -> str:
     if name in call.state.active:
         return f"{name} is already active."
     call.state.active.append(name)
-    tools = [wire_name(tool) for tool in skills[name].tools]
-    return f"{name} is active from your next answer on" + (f", with {', '.join(tools)}." if tools else ".")
+    return f"{name} is active from your next answer on."
 
 
 @tool(
     DEACTIVATE,
     risk=Risk.READ,
     category=SKILLS,
+    priority=NEEDED,
     plugin=Skills,
     title="Deactivate a skill",
     says=lambda asked: f"deactivated the skill {asked.name}",

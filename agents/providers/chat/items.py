@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.messages import (
+    AssistantMessage,
+    CallRequest,
+    Message,
+    ResultMessage,
+    SiteMessage,
+    UserMessage,
+)
 from agents.engine.ledger import JSON
 from agents.providers.chat.role_alternation import alternate_roles
 from agents.providers.common.values import BETWEEN, arguments_text, as_objects, as_text, dumps, fit_call_id, fit_name
@@ -36,9 +43,16 @@ def said_by_user(message: UserMessage) -> Item:
     return {"role": "user", "content": BETWEEN.join(filter(None, [message.text, *message.notes])) or SAID_NOTHING}
 
 
+def said_by_site(message: SiteMessage) -> Item:
+    """Return a line of the site. Servers that take no such message in the middle are never sent one."""
+    return {"role": "system", "content": message.text}
+
+
 def _items(message: Message, reasoning: bool, parts: bool) -> Iterator[Item]:
     if isinstance(message, UserMessage):
         yield said_by_user(message)
+    elif isinstance(message, SiteMessage):
+        yield said_by_site(message)
     elif isinstance(message, ResultMessage):
         yield {"role": "tool", "tool_call_id": fit_call_id(message.call_id), "content": _content(message, parts)}
     elif message.text or message.calls:  # one of neither is refused

@@ -40,6 +40,12 @@ class Chat:
         """Close the connections of the running loop."""
         await self._server.aclose()
 
+    @property
+    def encoding(self) -> str:
+        """The name of the way in which messages are encoded, with all that it depends on."""
+        server = self._server
+        return f"{type(self).__name__} {server.needs_user} {self._reasoning} {server.takes_parts}"
+
     def encode(self, messages: Sequence[Message]) -> bytes:
         """Return the messages as bytes, for the history of a request."""
         return items.encode(

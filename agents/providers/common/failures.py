@@ -27,6 +27,8 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from aiohttp import ClientConnectionError, ClientError
+from httpx2 import HTTPError
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, OpenAIError
 
 from agents.engine.errors import ProviderError
@@ -84,20 +86,26 @@ _TEMPORARY = {
 """Codes and HTTP statuses of temporary errors, with our codes for them. Some servers give a status as the code."""
 
 
-def opening_failed(error: OpenAIError) -> ProviderError:
+SDK_ERRORS = (OpenAIError, ClientError, HTTPError)
+"""What the SDK raises: its own errors, and as they are those of its transport for what is no HTTP, or is an error whose
+body breaks off.
+"""
+
+
+def opening_failed(error: Exception) -> ProviderError:
     """Return the error for a failure before the answer began."""
     if isinstance(error, APIStatusError):
         return _from_status(error)
-    if isinstance(error, APITimeoutError):
+    if isinstance(error, APITimeoutError) and not _is_cut_off(error):
         return ProviderError("The model server did not answer in time.", code="timeout", retryable=True)
-    if isinstance(error, APIConnectionError):
+    if isinstance(error, (APIConnectionError, ClientError, HTTPError)):
         return ProviderError(f"The model server cannot be reached: {_cause(error)}", code="unreachable", retryable=True)
     return ProviderError(f"The model server cannot be asked: {error}", code="refused")
 
 
 def reading_failed(error: Exception) -> ProviderError:
     """Return the error for a failure in the middle of the answer."""
-    if isinstance(error, APITimeoutError):
+    if isinstance(error, APITimeoutError) and not _is_cut_off(error):
         return ProviderError("The model server stopped sending its answer.", code="timeout", retryable=True)
     if isinstance(error, APIError) and error.body is not None:
         return reported(error.body)
@@ -193,6 +201,13 @@ def _words(body: JSON) -> tuple[str, str]:
 def _detail(detail: JSON) -> str:
     wrong = (f"{each.get('loc')}: {each.get('msg')}" for each in as_objects(detail))
     return as_text(detail) or as_text(as_object(detail).get("message")) or "; ".join(wrong)
+
+
+def _is_cut_off(error: BaseException | None) -> bool:
+    """Whether the connection was refused or lost, which the SDK's aiohttp transport reports as a timeout, too."""
+    while error is not None and not isinstance(error, ClientConnectionError):
+        error = error.__cause__
+    return error is not None and not isinstance(error, TimeoutError)
 
 
 def _cause(error: Exception) -> str:

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 from weakref import WeakKeyDictionary
 
-from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, OpenAIError, Timeout
+from httpx2 import AsyncByteStream, ReadTimeout, Response
+from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Timeout
 from openai._streaming import ServerSentEvent
 
 from agents.engine.errors import ProviderError
@@ -102,7 +103,7 @@ class ModelServer:
                 stream_cls=_Events,
                 options={"headers": {"Content-Type": "application/json"}},
             )
-        except OpenAIError as error:
+        except failures.SDK_ERRORS as error:
             raise failures.opening_failed(error) from None
 
     def _client(self) -> AsyncOpenAI:
@@ -114,10 +115,44 @@ class ModelServer:
                 base_url=self._base_url,
                 max_retries=0,  # the caller counts and records the attempts
                 timeout=self._timeout,
-                # HTTP_PROXY is for servers elsewhere: a proxy cannot reach our own loopback.
-                http_client=DefaultAsyncHttpxClient(trust_env=not is_loopback(self._base_url)),
+                # By aiohttp: the SDK's default client looks at each of its connections for every request, which costs
+                # more than the request when 200 turns ask at once. HTTP_PROXY is for servers elsewhere: a proxy cannot
+                # reach our own loopback.
+                http_client=DefaultAioHttpClient(
+                    trust_env=not is_loopback(self._base_url), event_hooks={"response": [_limit_silence]}
+                ),
             )
         return self._clients[loop]
+
+
+async def _limit_silence(response: Response) -> None:
+    stream = cast(AsyncByteStream, response.stream)
+    response.stream = _LimitedSilence(stream, response.request.extensions["timeout"]["read"])
+
+
+class _LimitedSilence(AsyncByteStream):
+    """The bytes of an answer, with the longest silence between two of them in seconds.
+
+    aiohttp 3.14 has such a limit, but gives it up when it finds that what comes is no HTTP, and then waits for ever.
+    """
+
+    def __init__(self, stream: AsyncByteStream, seconds: float) -> None:
+        self._stream, self._seconds = stream, seconds
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = aiter(self._stream)
+        while True:
+            try:
+                async with asyncio.timeout(self._seconds):
+                    piece = await anext(pieces)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise ReadTimeout("nothing came for too long") from None
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _Events(AsyncStream[object]):
@@ -140,7 +175,11 @@ async def _next(stream: AsyncStream[object]) -> object:
     """Return the next event; None at the end. Raises ProviderError if the stream breaks."""
     try:
         return await anext(stream, None)
-    except (OpenAIError, ValueError, RecursionError) as error:  # the last two: data that is not UTF-8 or not JSON
+    except (
+        *failures.SDK_ERRORS,
+        ValueError,
+        RecursionError,
+    ) as error:  # the last two: data that is not UTF-8 or not JSON
         raise failures.reading_failed(error) from None
 
 

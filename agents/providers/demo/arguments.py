@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from agents.engine.ledger import JSON
 
 Words = dict[str, str]
 """The text of the named groups in a sentence's pattern, without quotes around it."""
 
+WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+COUNTED = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "five": 5, "ten": 10}
 POINT = re.compile(r"(?P<label>.{1,120}?)[\s:=]{1,120}(?P<value>-?\d{1,15}(?:\.\d{1,15})?)%?")
 FENCED = re.compile(r"```\w*\n(?P<inside>.*?)\n?```", re.DOTALL)
 PATH = re.compile(r"\S{0,250}\w[./]\w\S{0,250}")
@@ -24,6 +27,14 @@ def search(words: Words) -> dict[str, JSON]:
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         return {"pattern": pattern[1:-1], "regex": True, **how}
     return {"pattern": pattern, **how}
+
+
+def program(words: Words) -> dict[str, JSON] | None:
+    """`shell.program`: the words as a shell splits them, of which the first is the program."""
+    try:
+        return {"argv": shlex.split(words["line"])}
+    except ValueError:
+        return None
 
 
 def writing(words: Words) -> dict[str, JSON]:
@@ -116,3 +127,18 @@ def _sentence(text: str) -> str:
 
 def _slug(text: str) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:40] or "page"
+
+
+def trigger(words: Words) -> dict[str, JSON] | None:
+    """`trigger.create`: once after a time, again and again, or at a time of the day."""
+    text = words["text"].strip()
+    if day := words.get("day", "").lower():
+        hour, minute = int(words["hour"]), int(words.get("minute", "0"))
+        which = {"day": "*", "weekday": "1-5"}.get(day) or str(WEEKDAYS.index(day))
+        zone = {"zone": words["zone"]} if "zone" in words else {}
+        return {"text": text, "cron": f"{minute} {hour} * * {which}", **zone} if hour < 24 and minute < 60 else None
+    number = words["number"].lower()
+    minutes = (int(number) if number.isdigit() else COUNTED[number]) * {"minute": 1, "hour": 60, "day": 1440}[
+        words["unit"].lower()
+    ]
+    return {"text": text, ("in_minutes" if "in" in words else "every_minutes"): minutes}

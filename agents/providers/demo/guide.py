@@ -11,6 +11,7 @@ from agents.engine.ledger import JSON
 from agents.engine.tools.tool import wire_name
 from agents.providers.demo.samples import sample
 from agents.providers.demo.sentences import SENTENCE_OF
+from agents.providers.demo.showing import SHOWN
 from agents.providers.demo.situation import Situation
 
 INTRODUCTION = "I am the demo model: a small program that follows rules, not a language model."
@@ -23,9 +24,11 @@ TOUR = {
     "files.edit": "you see what changes, line by line",
     "files.search": "",
     "shell.run": "commands wait for your approval, too",
+    "shell.program": "you see each argument apart",
     "chart.show": "",
     "table.show": "",
     "report.write": "you get a file to download",
+    "trigger.create": "its turn starts by itself, without a message",
     "csv.summary": "attach a file of this name first",
 }
 """What the help shows of the tools that ship, each with a remark, in an order in which a newcomer can try it. A tool
@@ -42,8 +45,8 @@ GREETING = re.compile(
 def guide(situation: Situation) -> str:
     """Return the help: examples for what is offered. On a page, each is a link that puts it into the message field."""
     examples = "\n".join(f"- {example}" for example in _examples(situation.offered))
-    if not examples:
-        return f"{INTRODUCTION} No tools are available here, so there is nothing I can do."
+    if not situation.offered:
+        return f"{INTRODUCTION} No tools are available here, so there is little I can do. {CHOOSE}\n\n{examples}"
     if situation.files and not situation.said:
         named = " and ".join(f"`{path}`" for path in situation.files)
         example = _linked(f"read {situation.files[0]}")
@@ -55,11 +58,13 @@ def guide(situation: Situation) -> str:
 
 
 def _examples(offered: dict[str, JSON]) -> Iterator[str]:
-    """Yield an example for each tool: first those of the tour, then the tools of this site's apps."""
+    """Yield an example for each tool of the tour, each text that can be shown, and each tool of this site's apps."""
     for tool, remark in TOUR.items():
         sentence = SENTENCE_OF[wire_name(tool)]
         if sentence.name in offered or (sentence.skill and "skills_activate" in offered):
             yield _linked(sentence.example) + (f" ({remark})" if remark else "")
+    for each in SHOWN:
+        yield f"{_linked(each.example)} ({each.remark})"
     for name, schema in offered.items():
         if name not in SENTENCE_OF:
             arguments = sample(schema["parameters"])

@@ -21,7 +21,7 @@ ASKED_FOR = '{"tool": "NAME"'
 """The part of the system message by which the protocol is recognised."""
 
 TOOL = re.compile(
-    r"^## (?P<name>[\w-]+)\n(?P<description>.*?)\nParameters: (?P<parameters>\{[^\n]*\})$", re.DOTALL | re.MULTILINE
+    r"^### (?P<name>[\w-]+)\n(?P<description>.*?)\nParameters: (?P<parameters>\{[^\n]*\})$", re.DOTALL | re.MULTILINE
 )
 RESULT = re.compile(r"\[tool_result:(?P<name>[\w-]+)\] ")
 

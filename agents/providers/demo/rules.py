@@ -18,6 +18,7 @@ from agents.providers.demo.refactoring import refactoring
 from agents.providers.demo.reply import Reply
 from agents.providers.demo.researching import researching
 from agents.providers.demo.samples import sample
+from agents.providers.demo.showing import showing
 from agents.providers.demo.situation import Situation
 from agents.providers.demo.summarising import summarising
 from agents.providers.demo.understanding import understand
@@ -31,8 +32,8 @@ ANSWER_SECONDS = 1.2
 
 UNASKED = "Nobody asked for anything, so I did nothing."
 
-PARTS = (filling, refactoring, summarising, researching)
-"""What answers the requests of workflows, each of those that it knows."""
+PARTS = (filling, refactoring, summarising, researching, showing)
+"""What answers the requests of workflows, and for what it can show, each of those that it knows."""
 
 
 def answer(body: dict[str, JSON]) -> Reply:
@@ -54,8 +55,8 @@ def _reply(situation: Situation, calls: int | None) -> Reply:
         if found := part(situation):
             return found
     steps, final = understand(situation.said), situation.offered.get(FINAL_ANSWER)
-    if not steps and not situation.done and not final:
-        return Reply(UNASKED if situation.unasked else guide(situation))
+    if not steps and (situation.reminder or not (situation.done or final)):
+        return Reply(_not_understood(situation))
     try:
         plan = make_plan(steps, situation)
     except Unclear as unclear:
@@ -72,6 +73,12 @@ def _reply(situation: Situation, calls: int | None) -> Reply:
     if final:  # a made-up answer of the form that is wanted
         return Reply("This is my answer.", (ToolRequest(FINAL_ANSWER, sample(final["parameters"])),))
     return Reply("\n\n".join([*map(describe_result, plan.results if steps else situation.done), *plan.not_done]))
+
+
+def _not_understood(situation: Situation) -> str:
+    if situation.reminder:
+        return f"Reminder: {situation.said}"
+    return UNASKED if situation.unasked else guide(situation)
 
 
 def _pause(reply: Reply) -> float:

@@ -66,6 +66,14 @@ THE = r"((a|an|the|my|all|me|new|short|of) )*"
 HERE = r" (here|(in|of) (the|my|your|this|our) (workspace|folder|directory))"
 """The conversation's own folder."""
 
+IN = r"(?P<in>in) (?P<number>\d{1,6}|an?|one|two|three|five|ten) (?P<unit>minute|hour|day)s?"
+AT = (
+    r"every (?P<day>day|weekday|monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+    r" at (?P<hour>\d{1,2})(:(?P<minute>\d\d))?( in (?P<zone>\w+/\w+))?"
+)
+EVERY = r"every (?P<number>\d{1,6}) (?P<unit>minute|hour|day)s"
+"""When a trigger fires: once after a time, or again and again."""
+
 SENTENCES = (
     Sentence(
         "files.list",
@@ -96,6 +104,14 @@ SENTENCES = (
         ),
         does="read `{path}`",
         told="`{path}` says:",
+    ),
+    Sentence(
+        "shell.program",
+        "run the program ls -la",
+        (r"(run|execute) the program:? (?P<line>`[^`]+`|.+)",),
+        does="run this program",
+        told="This is what the program printed:",
+        arguments=make.program,
     ),
     Sentence(
         "shell.run",
@@ -153,10 +169,18 @@ SENTENCES = (
         arguments=make.edit,
     ),
     Sentence(
+        "tools.find",
+        "find tools for tables",
+        (rf"(find|look|search)( for)? ((a|another|other|more) )?tools? (for|to|that|which) (?P<words>{QUOTED}|.+)",),
+        does="look for tools for `{words}`",
+        told="This is what I found:",
+    ),
+    Sentence(
         "files.search",
         "search for milk",
         (
-            rf"(search|grep|look)( (in )?{THE}files)?( for)? (?P<pattern>/.+/|{QUOTED}|.+?)( in ({THE}files|{PATH}))?",
+            rf"(search|grep|look(?! at\b))( (in )?{THE}files)?( for)? (?P<pattern>/.+/|{QUOTED}|.+?)"
+            rf"( in ({THE}files|{PATH}))?",
             rf"(find|where is) (?P<pattern>/.+/|{QUOTED}|.+?)( in ({THE}files|{PATH}))?",
         ),
         does="search for `{pattern}`",
@@ -179,6 +203,34 @@ SENTENCES = (
         (rf"(deactivate|disable|turn off|put away|unload) (the )?(skill:? )?(?P<name>{QUOTED}|[\w-]+)( skill)?",),
         does="deactivate the skill `{name}`",
         told="The skill `{name}` is no longer active.",
+    ),
+    Sentence(
+        "trigger.create",
+        "remind me in one minute to look at the logs",
+        (
+            rf"remind me {IN} (to|of|about) (?P<text>.+)",
+            rf"remind me to (?P<text>.+?) {IN}",
+            rf"(remind me )?{AT}(:|,)? (to )?(?P<text>.+)",
+            rf"(remind me )?{EVERY}(:|,)? (to )?(?P<text>.+)",
+        ),
+        does="set a trigger: “{text}”",
+        told="The trigger is set: “{text}”. You find it under Triggers.",
+        arguments=make.trigger,
+    ),
+    Sentence(
+        "trigger.list",
+        "list my triggers",
+        (rf"(list|show|see) {THE}(triggers|reminders)", r"(what|which) (triggers|reminders) (are there|do i have)"),
+        does="list your triggers",
+        told="These are your triggers:",
+    ),
+    Sentence(
+        "trigger.delete",
+        "delete trigger 3",
+        (r"(delete|remove|cancel) (the |my )?(trigger|reminder)( number)? (?P<id>\d{1,9})",),
+        does="delete trigger {id}",
+        told="Trigger {id} is deleted.",
+        arguments=lambda words: {"id": int(words["id"])},
     ),
     Sentence(
         "csv.summary",

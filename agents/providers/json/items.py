@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from agents.engine.interfaces.messages import AssistantMessage, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.messages import AssistantMessage, Message, ResultMessage, SiteMessage, UserMessage
 from agents.engine.interfaces.provider import ToolDefinition
 from agents.engine.ledger import JSON
-from agents.providers.chat.items import said_by_user
+from agents.providers.chat.items import said_by_site, said_by_user
 from agents.providers.chat.role_alternation import alternate_roles
 from agents.providers.common.values import BETWEEN, dumps, fit_name
 
@@ -27,17 +28,28 @@ begins with [tool_result:NAME]. When you need no tool, answer in plain text: tha
 These are the tools:"""
 """The part of the system message about calls (S46). The tools follow it."""
 
+NO_CATEGORY = "Other tools"
+"""The heading of tools without a category that come after others."""
+
 
 def system_text(system: str, tools: Sequence[ToolDefinition]) -> str:
-    """Return the system message with the instruction and the tools; unchanged if there are no tools."""
+    """Return the system message with the instruction and the tools; unchanged if there are no tools.
+
+    The tools keep their order, below a heading wherever the category changes (S62).
+    """
     if not tools:
         return system
-    return BETWEEN.join(filter(None, [system, INSTRUCTION, *map(_tool, tools)]))
+    written: list[str] = []
+    for category, of_one in groupby(tools, key=lambda tool: tool.category):
+        if category or written:
+            written.append(f"## {' '.join(category.split()) or NO_CATEGORY}")
+        written += map(_tool, of_one)
+    return BETWEEN.join(filter(None, [system, INSTRUCTION, *written]))
 
 
 def _tool(tool: ToolDefinition) -> str:
     schema = json.dumps(tool.schema, ensure_ascii=False, separators=(",", ":"))
-    return f"## {tool.name}\n{tool.description.strip()}\nParameters: {schema}"
+    return f"### {tool.name}\n{tool.description.strip()}\nParameters: {schema}"
 
 
 def encode(messages: Sequence[Message], *, alternate: bool = False) -> bytes:
@@ -55,6 +67,8 @@ def _items(messages: Sequence[Message]) -> Iterator[dict[str, JSON]]:
     for message in messages:
         if isinstance(message, UserMessage):
             yield said_by_user(message)
+        elif isinstance(message, SiteMessage):
+            yield said_by_site(message)
         elif isinstance(message, AssistantMessage):
             yield from _answer(message, results)
     for left in results.values():  # results of calls that are elsewhere

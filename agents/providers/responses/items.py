@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agents.engine.interfaces.messages import AssistantMessage, CallRequest, Message, ResultMessage, UserMessage
+from agents.engine.interfaces.messages import (
+    AssistantMessage,
+    CallRequest,
+    Message,
+    ResultMessage,
+    SiteMessage,
+    UserMessage,
+)
 from agents.engine.ledger import JSON
 from agents.providers.common.values import BETWEEN, arguments_text, dumps, fit_call_id, fit_name
 
@@ -24,6 +31,8 @@ def _items(message: Message, parts: bool) -> Iterator[dict[str, JSON]]:
     if isinstance(message, UserMessage):
         texts = [message.text] if message.text or not message.notes else []
         yield {"role": "user", "content": _parts([*texts, *message.notes])}
+    elif isinstance(message, SiteMessage):
+        yield _site_item(message.text)
     elif isinstance(message, AssistantMessage):
         yield from _assistant_items(message)
     else:
@@ -36,7 +45,11 @@ def _items(message: Message, parts: bool) -> Iterator[dict[str, JSON]]:
 
 def site_line(text: str) -> bytes:
     """Return the site's own line as an item that follows the history."""
-    return dumps({"role": "developer", "content": _parts([text])})
+    return dumps(_site_item(text))
+
+
+def _site_item(text: str) -> dict[str, JSON]:
+    return {"role": "developer", "content": _parts([text])}
 
 
 def _parts(texts: Iterable[str]) -> list[JSON]:

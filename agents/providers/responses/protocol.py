@@ -48,6 +48,11 @@ class Responses:
         """Close the connections of the running loop."""
         await self._server.aclose()
 
+    @property
+    def encoding(self) -> str:
+        """The name of the way in which messages are encoded, with all that it depends on."""
+        return f"{type(self).__name__} {self._server.needs_user} {self._server.takes_parts}"
+
     def encode(self, messages: Sequence[Message]) -> bytes:
         """Return the messages as bytes, for the history of a request."""
         return items.encode(messages, parts=self._server.takes_parts)

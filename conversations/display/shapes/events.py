@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Union
 
-from pydantic import Field, RootModel
+from pydantic import Field, GetJsonSchemaHandler, RootModel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from conversations.display.shapes.base import OptionalTime, Shape, Time
 from conversations.display.shapes.outputs import AnyOutput, ToolOutput
@@ -121,6 +123,22 @@ class Event(RootModel[Annotated[AnyEvent, Field(discriminator="type")]]):
 
     A step may produce several events. The last of them has the step's number as its `id`: resume from there.
     """
+
+
+class Encoded:
+    """Says in a schema that the value is sent as JSON in a text."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"type": "string", "contentMediaType": "application/json", "contentSchema": handler(core)}
+
+
+class ServerSentEvent(Shape):
+    """An event as it stands in a stream: its lines `event:`, `data:`, and, where a client may resume, `id:`."""
+
+    event: Annotated[str, Field(description="The `type` of the Event.")]
+    data: Annotated[Event, Encoded]
+    id: Annotated[str, Field(description="The `id` of the Event.")] = ""
 
 
 EVENTS: dict[str, type[EventShape]] = {

@@ -50,12 +50,16 @@ class Gate(Shape):
     state: ApprovalState
     ask: Annotated[AskedAs, Field(description="Determines which decisions are possible.")]
     title: Annotated[Text, Field(description="What the tool does, in words.")]
-    preview: Annotated[Text, Field(description="How its input is shown: `command`, `diff`, or null.")]
+    preview: Annotated[Text, Field(description="How its input is shown: `command`, `program`, `diff`, or null.")]
+    undoable: Annotated[Text, Field(description="What the tool says about undoing the call.")]
     reason: Text
     risk: Text
     digest: Text
     who: Annotated[
         Text, Field(description="`another`: somebody other than the person who asked for the turn must approve it.")
+    ]
+    grantable: Annotated[
+        Text, Field(description="What `remember` may grant of calls like it: `exact`, `fields` (and exact), or null.")
     ]
     edited_by: Annotated[
         Text, Field(description="`user:<id>` of who edited the call, where somebody else must then approve it.")

@@ -22,8 +22,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--scopes",
             default=DEFAULT,
-            help=f"any of {','.join(Scope.values)}; default: {DEFAULT}. All but passthrough, which is for /v1, include"
-            " read",
+            help=f"any of {','.join(Scope.values)}; default: {DEFAULT}. All but context and"
+            " passthrough, which are for OpenAI clients, include read",
         )
         parser.add_argument("--days", type=int, help="days until it expires; default: never")
         parser.add_argument("--models", default="", help="with passthrough: the models that it may use; default: all")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.forms import PasswordChangeForm, PasswordResetForm, SetPasswordForm
 from django.contrib.auth.models import User
@@ -16,6 +17,7 @@ from django.db import transaction
 from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest
 
+from conversations.accounts.zones import zones_by_region
 from conversations.models import Account, Scope
 from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
@@ -34,6 +36,7 @@ SCOPE_HINTS = (
     "and read",
     "and read",
     "with their files, stop and repeat the runs, and read",
+    "under /context; by itself, it reads nothing but the answers",
     "under /v1; by itself, it reads nothing of yours",
 )
 """What the form says of each scope besides its label, in their order."""
@@ -59,9 +62,8 @@ class Styled(forms.BaseForm):
 
 
 class Details(Styled, UserForm):
-    """A user's name and e-mail address, and whether they want e-mails. Changing the address requires the password."""
+    """A user's name, e-mail address and time zone. Changing the address requires the password."""
 
-    mail = forms.BooleanField(required=False, label="E-mail me when a turn waits for me and I am not online")
     password = forms.CharField(
         required=False,
         strip=False,
@@ -70,17 +72,25 @@ class Details(Styled, UserForm):
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
 
+    zone = forms.ChoiceField(
+        required=False,
+        label="Time zone",
+        help_text="Tells the agent which day it is for you, and when your quiet hours are. Pages show times as before.",
+    )
+
     class Meta:
         model = User
         fields = ["first_name", "last_name", "email"]
         labels = {"first_name": "First name", "last_name": "Last name", "email": "E-mail address"}
 
-    field_order = ["first_name", "last_name", "email", "password", "mail"]
+    field_order = ["first_name", "last_name", "email", "password", "zone"]
 
     def __init__(self, request: HttpRequest, user: User, data: Any = None) -> None:
         account = Account.objects.filter(user=user).first()
-        super().__init__(data, instance=copy(user), initial={"mail": account.mail if account else True})
+        super().__init__(data, instance=copy(user), initial={"zone": account.zone} if account else {})
         self.request, self.old_address = request, user.email
+        site = ("", f"The site\N{RIGHT SINGLE QUOTATION MARK}s: {settings.TIME_ZONE}")
+        cast(forms.ChoiceField, self.fields["zone"]).choices = [site, *zones_by_region()]
 
     def clean(self) -> dict[str, Any]:
         """Require the password if the address changes."""
@@ -92,7 +102,7 @@ class Details(Styled, UserForm):
         return cleaned
 
     def save(self, commit: bool = True) -> User:
-        """Save the changed fields, and whether e-mails are wanted. The old address is told that it was replaced.
+        """Save the changed fields, and the time zone. The old address is told that it was replaced.
 
         No other field of the user is written, and nothing at all if they were deactivated since the form was loaded:
         they may have been erased.
@@ -102,7 +112,7 @@ class Details(Styled, UserForm):
             if not User.objects.select_for_update(no_key=True).get(pk=user.pk).is_active:
                 return user
             user.save(update_fields=[name for name in self.changed_data if name in self.Meta.fields])
-            Account.objects.update_or_create(user=user, defaults={"mail": self.cleaned_data["mail"]})
+            Account.objects.update_or_create(user=user, defaults={"zone": self.cleaned_data["zone"]})
         if self.old_address and self.old_address != user.email:
             send_soon(compose(self.old_address, "Your e-mail address was changed", "mail/address.txt", {"user": user}))
         return user

@@ -27,6 +27,7 @@ from conversations.models import ApiKey, Scope
 from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
 from conversations.pages.account.forms import ChangePassword, Details, ForgottenPassword, NewKey, NewPassword
+from conversations.pages.account.notice_form import Notifications
 from conversations.pages.decorators import form_view
 from conversations.pages.sidebar import sidebar
 from conversations.usage import quotas, storage
@@ -58,6 +59,17 @@ def account(request: PersonRequest) -> HttpResponse:
 
 
 @form_view
+def choose_notifications(request: PersonRequest) -> HttpResponse:
+    """Store what the user wants to be told of. 400 with the errors at their fields."""
+    form = Notifications(request.user, request.POST)
+    if not form.is_valid():
+        return _page(request, notices=form, status=400)
+    form.save()
+    messages.success(request, "Saved.")
+    return redirect(f"{reverse('account')}#notifications")
+
+
+@form_view
 def create_key(request: PersonRequest) -> HttpResponse:
     """Create an API key, which is shown only this once. 400 with the errors at their fields."""
     form = NewKey(request.POST)
@@ -68,7 +80,7 @@ def create_key(request: PersonRequest) -> HttpResponse:
     except BadKey as error:
         form.add_error(error.field, str(error))
         return _page(request, form=form, status=400)
-    page = _page(request, made=key, text=text, base_url=_base_url(request, key), status=201)
+    page = _page(request, made=key, text=text, base_urls=_base_urls(request, key), status=201)
     page.headers["Cache-Control"] = "no-store"
     return page
 
@@ -178,6 +190,7 @@ def _page(request: PersonRequest, status: int = 200, **more: object) -> HttpResp
     """Render the account page. `more`: a form that was refused, or the key `made` just now, see `create_key`."""
     context = {
         "details": Details(request, request.user),
+        "notices": Notifications(request.user),
         "form": NewKey(),
         "keys": [(key, may_in_words(key), limits_in_words(key)) for key in _keys(request.user)],
         "can_send": can_send_mail(),
@@ -203,6 +216,14 @@ def _usage(user: User) -> dict[str, Any]:
     }
 
 
-def _base_url(request: PersonRequest, key: ApiKey) -> str:
-    """Return the base URL for OpenAI clients, as this person reaches the site; "" if the key is not for them."""
-    return request.build_absolute_uri("/v1") if Scope.PASSTHROUGH in key.scopes else ""
+BASE_URLS = {
+    Scope.CONTEXT: ("talks to the agent", "/context"),
+    Scope.PASSTHROUGH: ("uses the site\u2019s models", "/v1"),
+}
+"""What an OpenAI client does with a key of this scope, and where."""
+
+
+def _base_urls(request: PersonRequest, key: ApiKey) -> list[tuple[str, str]]:
+    """Return what OpenAI clients do with this key, and the base URL for that, as this person reaches the site."""
+    given = [BASE_URLS[scope] for scope in BASE_URLS if scope in key.scopes]
+    return [(does, request.build_absolute_uri(path)) for does, path in given]

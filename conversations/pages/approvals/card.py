@@ -7,10 +7,12 @@ from dataclasses import replace
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
 
 from conversations.accounts.http import PersonRequest
 from conversations.approvals.decisions import NOT_PENDING, Conflict, DecisionRefused
-from conversations.display.decision_form import RowsChanged, decide_posted, open_card
+from conversations.display.cards import cards
+from conversations.display.decision_form import RowsChanged, decide_posted, open_card, remember_form
 from conversations.display.gate import Card, Opened
 from conversations.models import Output
 from conversations.pages.chat.live import fragment, page_seq
@@ -27,6 +29,19 @@ def card(request: PersonRequest, pk: int) -> HttpResponse:
     return _answer(request, block)
 
 
+@sensitive_post_parameters("password")
+@form_view
+def grant_words(request: PersonRequest, pk: int) -> HttpResponse:
+    """Show in words what the form of *Approve and remember* would allow as it stands. 404 if they cannot grant this."""
+    mine = (
+        Output.objects.visible_to(request.user).pending().filter(pk=pk).select_related("conversation__owner", "prompt")
+    )
+    for shown in cards(list(mine), request.user):
+        if form := remember_form(shown, request.POST):
+            return render(request, "conversations/card/remember_words.html", {"card": shown, "form": form})
+    raise Http404
+
+
 @form_view
 def decide(request: PersonRequest, pk: int) -> HttpResponse:
     """Decide the gate of an output, by the digest that was shown.
@@ -38,7 +53,7 @@ def decide(request: PersonRequest, pk: int) -> HttpResponse:
         return nothing_to_decide(request, never.conversation.get_absolute_url())
     _, shown = _block(request, pk)
     try:
-        output = decide_posted(shown, request.user, request.POST, "page")
+        output = decide_posted(shown, request, "page")
     except ObjectDoesNotExist as error:
         raise Http404 from error
     except DecisionRefused as refused:
@@ -58,7 +73,7 @@ def _refused(request: PersonRequest, pk: int, opened: Opened, refused: DecisionR
     """Return the current card with what was typed: in its form while it waits, otherwise below the decision."""
     block, shown = _block(request, pk)
     if shown.pending:
-        shown.opened = opened if shown.may else Opened(problem=str(refused))
+        shown.opened = replace(opened, problem=opened.problem or ("" if shown.may else str(refused)))
     else:
         shown.opened = replace(opened, problem="Not decided.")
     if isinstance(refused, RowsChanged):
@@ -79,6 +94,8 @@ def _block(request: PersonRequest, pk: int) -> tuple[Block, Card]:
 
 def _answer(request: PersonRequest, block: Block, status: int = 200) -> HttpResponse:
     """Return the card alone for htmx, or on a page of its own for a browser without scripts."""
+    if block.card and not request.htmx:
+        block.card.place = block.card.at.alone  # nothing to merge an answer into: its forms are sent as they are
     context = {"one": block, "conversation": block.card.row.conversation if block.card else None}
     name = "conversations/card/one.html" if request.htmx else "conversations/decide.html"
     return render(request, name, context, status=status)

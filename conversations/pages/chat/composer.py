@@ -21,7 +21,8 @@ GIVEN_MOST = 2_000
 class Message:
     """What was sent from the message field: a text, files, and the tier of the model that should answer.
 
-    `key` is the page's idempotency key for it; "" if it sent none.
+    `key` is the page's idempotency key for it; "" if it sent none. `chosen`: the id of the system prompt for the
+    conversation that begins with it; "" if none was chosen.
     """
 
     def __init__(self, request: HttpRequest) -> None:
@@ -29,6 +30,7 @@ class Message:
         self.text = sent.get("input", "")
         self.tier = sent.get("model", "normal")
         self.key = key_of_form(sent.get("key", ""))
+        self.chosen = sent.get("system_prompt", "")
         self.files = request.FILES.getlist("files")
 
     def uploads(self) -> list[Upload]:

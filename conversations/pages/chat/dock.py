@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agents.engine.decisions import Ask
 from conversations.display.gate import Card
 from conversations.models import Conversation, Prompt, State
+from conversations.pages.chat.choosing import may_choose
 from conversations.pages.timeline.turns import TimelineTurn
 from conversations.pages.versions import version
 from conversations.prompts import startable
@@ -95,12 +96,17 @@ class Dock:
         return "failed" if self.last and self.last.state == State.FAILED else ""
 
     @property
+    def may_choose(self) -> bool:
+        """Whether its menu leads to the choice of a system prompt."""
+        return may_choose(self.conversation)
+
+    @property
     def parts(self) -> Mapping[str, Part]:
         """The elements, by id."""
-        active = self.active and self.active.pk
+        active, chat = self.active and self.active.pk, self.conversation
         shown = {
-            "name": version(str(self.conversation), self.page),
-            "menu": version(str(self.conversation), self.conversation.archived_at is None),
+            "name": version(str(chat), self.page),
+            "menu": version(str(chat), chat.archived_at is None, chat.system_prompt_id, self.may_choose),
             "state": version(self.state, len(self.yours)),
             "waits": version([(card.row.pk, card.row.gate) for card in self.cards], len(self.yours)),
             "act": version(active, self.state, len(self.yours), self.again, self.ended and self.ended.pk),

@@ -16,10 +16,12 @@ from django.template.loader import render_to_string
 
 from agents.engine.paths import is_progress, parent
 from conversations.database.disk import is_short
+from conversations.database.erasable_cache import annotate_removed
 from conversations.database.ids import row_id
 from conversations.display.failure import Failure, failures_of
-from conversations.display.html_cache import annotate_removed, use_html_cache
+from conversations.display.html_cache import use_html_cache
 from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
+from conversations.pages.chat.choosing import annotate_choice
 from conversations.pages.chat.composer import Composer
 from conversations.pages.chat.dock import Dock
 from conversations.pages.sidebar import sidebar
@@ -227,7 +229,7 @@ def _render_turns(conversation: Conversation, changed: set[int]) -> str:
 
 def _conversation(pk: int, *, for_cache: bool = False) -> Conversation | None:
     """Return the conversation; None if it is gone. `for_cache`: what is read after it may be rendered once for all."""
-    found = Conversation.objects.select_related("owner", "active_prompt").filter(pk=pk)
+    found = annotate_choice(Conversation.objects.select_related("owner", "active_prompt").filter(pk=pk))
     return (annotate_removed(found) if for_cache else found).first()
 
 

@@ -17,14 +17,17 @@ from agents.models import Suggestion
 from conversations.accounts.http import PersonRequest
 from conversations.database.busy import DatabaseBusy, reporting_busy
 from conversations.database.disk import DiskFull
+from conversations.database.erasable_cache import annotate_removed
 from conversations.display.decision_form import open_asked
-from conversations.display.html_cache import annotate_removed, use_html_cache
+from conversations.display.html_cache import use_html_cache
 from conversations.files.uploads import BadFile
 from conversations.models import Conversation, Prompt
+from conversations.pages.chat.choosing import Choice, annotate_choice, chosen_by_id
 from conversations.pages.chat.composer import Composer, Message
 from conversations.pages.chat.dock import Dock
 from conversations.pages.chat.live import answer_html, fragment, list_html, page_seq
 from conversations.pages.chat.removed import deleted_page, own_erasure, take_flash
+from conversations.pages.csp import allow_own_frames
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.pages.timeline.turns import TURNS_MOST, shown_prompts, timeline
@@ -44,6 +47,7 @@ from conversations.prompts.start import (
     start_prompt,
 )
 from conversations.prompts.startable import NotAllowed, UnknownPolicy
+from conversations.prompts.system_prompts import NotChoosable
 from conversations.usage.quotas import OverQuota
 
 REFUSAL_STATUS: dict[type[Exception], int] = {
@@ -57,7 +61,7 @@ REFUSAL_STATUS: dict[type[Exception], int] = {
     DiskFull: 507,
 }
 """Reasons why a valid message is refused, and the status of the answer. Its text stays in the field."""
-REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, KeyReused, *REFUSAL_STATUS)
+REFUSED: tuple[type[Exception], ...] = (BadInput, BadFile, KeyReused, NotChoosable, *REFUSAL_STATUS)
 """All reasons why no turn starts."""
 DELETED = "This conversation was deleted: start a new one."
 ALREADY_SENT = "The previous message from this page did arrive: see its conversation. This one was not sent."
@@ -96,7 +100,12 @@ def start(request: PersonRequest) -> HttpResponse:
             if isinstance(started, str):
                 return _go(request, started)
             prompt = started or begin_conversation(
-                request.user, message.text, tier=message.tier, key=message.key, files=files
+                request.user,
+                message.text,
+                tier=message.tier,
+                key=message.key,
+                files=files,
+                system_prompt=chosen_by_id(message.chosen),
             )
     except REFUSED as error:
         kept = _refused_composer(reverse("start"), message, error, REFUSAL_STATUS.get(type(error), 400))
@@ -222,7 +231,7 @@ def rename_conversation(request: PersonRequest, pk: int) -> HttpResponse:
 
 def own_conversation(request: PersonRequest, pk: int) -> Conversation:
     """Return the conversation for its reader. Raises Http404 if it is not theirs."""
-    mine = annotate_removed(Conversation.objects.visible_to(request.user))
+    mine = annotate_choice(annotate_removed(Conversation.objects.visible_to(request.user)))
     return get_object_or_404(mine.select_related("owner", "active_prompt"), pk=pk)
 
 
@@ -268,6 +277,7 @@ def _answer(request: PersonRequest, conversation: Conversation, composer: Compos
 def _empty(request: PersonRequest, composer: Composer, *, one_pane: str) -> HttpResponse:
     context: dict[str, Any] = {"composer": composer, "done": take_flash(request)} | _sidebar_context(request)
     context["suggestions"] = [] if settings.DEMO else Suggestion.shown()
+    context["choice"] = Choice.given(request)
     beside = context["sidebar"]
     if not (beside.groups or beside.stays or beside.away):
         one_pane = "thread"
@@ -297,7 +307,8 @@ def _thread(
     }
     context |= _sidebar_context(request)
     with use_html_cache(conversation):
-        return render(request, "conversations/thread.html", context, status=400 if renaming else composer.status)
+        page = render(request, "conversations/thread.html", context, status=400 if renaming else composer.status)
+    return allow_own_frames(page)
 
 
 def _any_before(prompt: Prompt) -> bool:

@@ -53,10 +53,10 @@ def _column(name: str, cells: list[Any]) -> TableColumn:
         formatted = iter(figures(there, grouped=any(abs(cell) >= GROUPED_FROM or decimals(cell) for cell in there)))
         return TableColumn(name, True, [None if cell in (None, "") else next(formatted) for cell in cells])
     texts = [_text(cell) for cell in cells]
-    return TableColumn(name, _are_numbers([text for text in texts if text is not None]), texts)
+    return TableColumn(name, are_numbers([text for text in texts if text is not None]), texts)
 
 
-def _are_numbers(texts: list[str]) -> bool:
+def are_numbers(texts: list[str]) -> bool:
     """Whether texts look like numbers, possibly with some dates among them."""
     looks = [bool(_NUMBER.fullmatch(text)) for text in texts]
     return any(looks) and all(look or _DAY.fullmatch(text) for look, text in zip(looks, texts, strict=True))

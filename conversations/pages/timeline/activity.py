@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from agents.engine.outputs.kinds import Output, ReasoningOutput, RetryOutput, ToolOutput
 from agents.providers.json.answer import for_people
-from conversations.display.call import call_of, phrase, result_text, was_cut_off
+from conversations.display.call import call_of, phrase, result_language, result_text, was_cut_off
 from conversations.display.html_cache import cached_html
 from conversations.display.when import took
 from conversations.pages.timeline.drafts import RunningCommand
@@ -60,11 +60,12 @@ class ActivityRow:
                     "took": took(call.started_at, call.ended_at),
                     "call": call_of(call),
                     "got": result_text(call),
+                    "language": result_language(call),
                 }
             case RetryOutput() as answer:
                 most = max(settings.AGENTSITE_PARSE_FAILURES, self.tries)
                 said = f"{UNREADABLE} (try {self.tries} of {most})"
-                return {"mark": "bad", "said": said, "got": for_people(answer.message)}
+                return {"mark": "bad", "said": said, "got": for_people(answer.message), "language": ""}
             case ReasoningOutput() as reasoning:
                 return {"mark": "note", "said": THINKING, "thought": reasoning.text}
         raise TypeError(f"an activity has no {self.entry.type}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from conversations.display.rendering.place import Place
 from conversations.models import Draft, Prompt
 from conversations.pages.timeline.growing import GrowingText, Piece
 from conversations.pages.versions import version
@@ -57,7 +58,7 @@ class Prose:
 
     id: str
     era: tuple[int, int]
-    text: GrowingText = field(default_factory=GrowingText)
+    text: GrowingText
 
     @property
     def version(self) -> str:
@@ -90,6 +91,6 @@ def grow_prose(draft: Draft, kept: dict[str, Prose]) -> Prose:
     """Return a draft as prose. Prose in `kept` is extended, so that its finished pieces are not rendered again."""
     name, era = draft_id(draft.prompt_id, draft.path), (draft.fence, draft.attempt)
     if name not in kept or kept[name].era != era:
-        kept[name] = Prose(name, era)
+        kept[name] = Prose(name, era, GrowingText(Place.of_prompt(draft.prompt_id, draft.conversation_id)))
     kept[name].text.grow(draft.text)
     return kept[name]

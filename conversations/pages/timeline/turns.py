@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain, groupby
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, When
 
 from agents.engine.outputs.kinds import FileOutput, ProgressOutput, ToolOutput, WidgetOutput
 from agents.engine.outputs.kinds import Output as Entry
@@ -22,11 +22,24 @@ from agents.engine.outputs.timeline import reading_order
 from agents.engine.paths import is_progress, progress
 from agents.engine.root import AGENT
 from conversations.display.call import DisplayedCall, call_of, display_call, result_text
+from conversations.display.cards import cards
 from conversations.display.failure import Failure, failures_of, site_notice
-from conversations.display.gate import Card, cards
+from conversations.display.gate import Card
 from conversations.display.shapes.outputs import files_of
 from conversations.display.when import day
-from conversations.models import Conversation, Draft, File, Output, Prompt, Redaction, State, Step
+from conversations.models import (
+    Conversation,
+    Draft,
+    File,
+    Firing,
+    FiringState,
+    Origin,
+    Output,
+    Prompt,
+    Redaction,
+    State,
+    Step,
+)
 from conversations.models.erasure import message_redacted
 from conversations.pages.timeline.activity import Activity, ActivityRow
 from conversations.pages.timeline.blocks import Block, Status
@@ -92,7 +105,8 @@ class TimelineTurn:
         """The message that started the turn."""
         prompt, given = self.prompt, [(file.pk, file.name, file.size) for file in self.prompt.files.all()]
         called = (self.called.title, self.called.fields) if self.called else None
-        said = version(prompt.input, prompt.origin, prompt.visible, prompt.repeats_id, given, called)
+        folded = getattr(prompt, "folded", None)
+        said = version(prompt.input, prompt.origin, prompt.visible, prompt.repeats_id, given, called, folded)
         return Block("said", f"b-{prompt.pk}-said", said)
 
     @cached_property
@@ -152,8 +166,8 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     """Return the prompts shown of a conversation: the visible ones, and hidden ones that asked a person something.
 
     Each is annotated with `before`, when the previous one started; `repeated`, whether its message was asked again;
-    `gone`, whether its message was redacted and cannot be asked again; and `root`, the payload of the call with which
-    the turn of a policy other than the agent began.
+    `gone`, whether its message was redacted and cannot be asked again; `root`, the payload of the call with which the
+    turn of a policy other than the agent began; and `folded`, how often its trigger was due again while it waited.
     """
     asked = Output.objects.gates().filter(conversation=conversation, prompt=OuterRef("pk"))
     shown = conversation.prompts.filter(Q(visible=True) | Exists(asked))
@@ -162,17 +176,22 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
     repeated = Exists(Prompt.objects.filter(repeats=OuterRef("pk"), visible=True))
     calls = Step.objects.filter(conversation=conversation, prompt=OuterRef("pk"), path="", type="action_call")
     root = Case(When(~Q(policy=AGENT), then=Subquery(calls.values("payload")[:1])))
+    again = Firing.objects.filter(prompt=OuterRef("pk"), state=FiringState.FOLDED).order_by()
+    folded = Case(
+        When(origin=Origin.TRIGGER, then=Subquery(again.values("prompt").annotate(n=Count("pk")).values("n")))
+    )
     known = shown.select_related("asked_by").prefetch_related("files")
-    return known.annotate(before=before, repeated=repeated, gone=message_redacted(), root=root)
+    return known.annotate(before=before, repeated=repeated, gone=message_redacted(), root=root, folded=folded)
 
 
 def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
     """Return these prompts as turns, with their blocks."""
+    drafts = drafts_of(prompts)  # before outputs, as `build_turn` wants them
     rows = Output.objects.visible_to(reader).of(*prompts).select_related("conversation__owner")
     by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
     for shown in read_outputs(list(rows), reader):
         by_prompt[shown.row.prompt_id].append(shown)
-    drafts, spent, failures = drafts_of(prompts), spent_by(prompts), failures_of(prompts, reader)
+    spent, failures = spent_by(prompts), failures_of(prompts, reader)
     return [
         build_turn(prompt, by_prompt[pk], drafts.get(pk, {}), {}, spent=spent.get(pk), failure=failures.get(pk))
         for prompt in prompts
@@ -188,7 +207,8 @@ def spent_by(prompts: Iterable[Prompt]) -> dict[int, Spent]:
 
 def read_outputs(rows: Sequence[Output], reader: User | AnonymousUser) -> list[ShownOutput]:
     """Return these outputs as this reader sees them. Names and files are looked up once for all."""
-    gates = {card.row.pk: card for card in cards([row for row in rows if row.gate], reader)}
+    gated = cards([row for row in rows if row.gate], reader, helps=reader.is_authenticated)
+    gates = {card.row.pk: card for card in gated}
     entries = {row.pk: gates[row.pk].entry if row.pk in gates else row.entry() for row in rows}
     files = files_of(entries.values())
     redacted = _redacted([row for row in rows if _is_empty(entries[row.pk])])
@@ -227,6 +247,9 @@ def build_turn(
 ) -> TimelineTurn:
     """Build a turn from its outputs, in any order, and its drafts by path. `kept`: prose to extend, by id.
 
+    The drafts were read first: a text that is recorded between the two reads would otherwise be in neither. Where it is
+    in both, the output is shown.
+
     Of a hidden turn only its gates are shown, waiting and decided ones.
     """
     at = {one.entry.position: one for one in outputs}
@@ -241,8 +264,8 @@ def build_turn(
     if prompt.stop_reason == "terminate" and (came := _final_result(prompt, entries)):
         blocks.append(came)
     if not prompt.ended:
-        calls = {entry.path for entry in entries if isinstance(entry, ToolOutput)}
-        texts = {path: draft for path, draft in drafts.items() if path not in calls and not is_progress(path)}
+        recorded = {entry.path for entry in entries}  # answers, and calls, which show their drafts themselves
+        texts = {path: draft for path, draft in drafts.items() if path not in recorded and not is_progress(path)}
         blocks += [_prose(grow_prose(draft, kept)) for draft in texts.values()]
         told = {progress(entry.path) for entry in entries if isinstance(entry, ProgressOutput)}
         blocks += [_progress(draft) for path, draft in drafts.items() if is_progress(path) and path not in told]

@@ -15,9 +15,9 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 
-const place = document.getElementById("notify");
-if (place) {
-  const [button, said] = place.children;
+const notifying = document.getElementById("notify");
+if (notifying) {
+  const [button, said] = notifying.children;
   const on = () => "Notification" in window && Notification.permission === "granted" && localStorage.notices !== "off";
   const show = () => {
     const able = "Notification" in window && Notification.permission !== "denied";
@@ -25,13 +25,13 @@ if (place) {
     button.textContent = on() ? "Turn off" : "Turn on";
     if (!("Notification" in window)) said.textContent = "This browser does not support notifications.";
     else if (!able) said.textContent = "Notifications are blocked: allow them for this site in your browser's settings.";
-    else said.textContent = on() ? "Notifications are on." : "Notifications are off.";
+    else said.textContent = `Notifications in this browser are ${on() ? "on" : "off"}.`;
   };
   button.addEventListener("click", async () => {
     if (on()) localStorage.notices = "off";
     else if ((await Notification.requestPermission()) === "granted") delete localStorage.notices;
     show();
   });
-  place.hidden = false;
+  notifying.hidden = false;
   show();
 }

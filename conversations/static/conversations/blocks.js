@@ -1,19 +1,45 @@
 "use strict";
-/* Parts of a block that need JavaScript: copying, and relative times. Loaded after site.js, whose names it uses. */
+/* Parts of a block that need JavaScript: copying, images, and relative times. Loaded after site.js and diagrams.js, whose names it uses. */
 
 function dress(within) {
   const template = byId("copy");
   if (template && navigator.clipboard)
     for (const head of all(".code-head, .cmd-head", within))
       if (!head.querySelector("[data-copy]")) head.append(template.content.cloneNode(true));
+  dressDiagrams(within);
+  dressImages(within);
   tell();
+}
+
+/* What became of the images in texts, by address: when a text that has streamed is recorded, they take their place at once. */
+const loaded = new Set(), unloaded = new Set();
+
+function dressImages(within) {
+  for (const image of all("img.own", within)) {
+    if (loaded.has(image.src)) image.loading = "eager";
+    else if (unloaded.has(image.src)) {
+      const words = unseen(image), again = new Image(); // the agent may have made the file by now
+      again.addEventListener("load", () => words.replaceWith(image));
+      again.src = image.src;
+    }
+  }
+}
+
+/* An image that cannot be loaded becomes its words, which are returned. */
+function unseen(image) {
+  const words = document.createElement("span");
+  words.className = "not-shown";
+  words.textContent = image.alt ? `[Image not shown: ${image.alt}]` : "[Image not shown]";
+  image.replaceWith(words);
+  return words;
 }
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  const box = button.closest(".code, .cmd"), lines = all(".ln", box);
-  await navigator.clipboard.writeText(lines.length ? lines.map((line) => line.textContent).join("\n") : box.querySelector("code").textContent);
+  const box = button.closest(".code, .cmd, .diagram"), lines = all(".ln", box);
+  const shown = () => lines.length ? lines.map((line) => line.textContent).join("\n") : box.querySelector("code").textContent;
+  await navigator.clipboard.writeText(box.dataset.line ?? shown());
   announce("Copied");
   button.lastElementChild.textContent = "Copied";
   setTimeout(() => { button.lastElementChild.textContent = "Copy"; }, 2000);

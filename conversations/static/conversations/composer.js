@@ -28,17 +28,19 @@ function sendable() {
   sendLater();
 }
 
-/* ---------- the message that is not sent yet: {text, files, tier, key, linked}, kept over a reload ---------- */
+/* ---------- the message that is not sent yet: {text, files, tier, key, linked, sent}, kept over a reload ---------- */
 
 /* The key makes sure that it is taken once, however often it is sent: again after a reload, or from a copy of this tab. */
 const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
+const above = (text, other) => [text, other].filter(Boolean).join("\n");
 const draft = { key: newKey() };
-let sent = null; // the message being sent: {text, files, key}
+let sent = null; // the message being sent: {text, files, key}, and whether it is `shown` instead of standing in the field
 
 function store() {
-  Object.assign(draft, { text: field.value, files: chosen.length, tier: form.querySelector("[name=model]:checked")?.value });
-  if (draft.text || draft.files) sessionStorage.setItem(stored, JSON.stringify(draft));
+  const before = sent?.shown ? { text: sent.text, key: sent.key } : undefined; // the one that is on its way
+  Object.assign(draft, { text: field.value, files: chosen.length, tier: form.querySelector("[name=model]:checked")?.value, sent: before });
+  if (draft.text || draft.files || before) sessionStorage.setItem(stored, JSON.stringify(draft));
   else sessionStorage.removeItem(stored);
 }
 
@@ -48,12 +50,22 @@ function edited() {
   dropLater();
 }
 
+/* What was on its way when the page was left: it is in the conversation now, or else in the field, above what was typed meanwhile. */
+function recover() {
+  const { sent: before } = draft;
+  delete draft.sent;
+  if (!before) return;
+  if (draft.key === before.key) draft.key = newKey();
+  Object.assign(draft, cameWith(before.key) ? { files: 0 } : { text: above(before.text, draft.text), key: before.key, since: undefined });
+}
+
 function restore() {
   Object.assign(draft, JSON.parse(sessionStorage.getItem(stored)));
+  recover();
   const given = new URLSearchParams(location.search).get("message"), { text = "", files = 0, since } = draft;
   if (given) { // from a link; what was typed before stays above it, what another link gave does not
     const typed = text === draft.linked && !since ? "" : text;
-    field.value = [typed, field.value].filter(Boolean).join("\n");
+    field.value = above(typed, field.value);
     draft.linked = typed ? "" : field.value;
     history.replaceState(null, "", location.pathname + location.hash);
     field.focus();
@@ -80,9 +92,9 @@ const NOT_SENT = { failed: "failed", cancelled: "was stopped" }; // after a turn
 let tries = 0, retryAt = 0; // how often the site did not answer, and when to try again
 
 function keepLater() {
-  if (!field.value.trim() && !chosen.length) return refuse("Write something first.");
   if (draft.key === sent?.key) return; // it is being sent
-  draft.turn = active();
+  if (!field.value.trim() && chosen.every((file) => sent?.files.includes(file))) return refuse("Write something first.");
+  draft.turn = active(); // none yet while a message is on its way: then `over` tells which
   draft.since ??= Date.now();
   store();
   refuse("");
@@ -214,6 +226,7 @@ function submitted(event) {
   }
   event.preventDefault();
   event.stopImmediatePropagation();
+  if (sent?.shown) return keepLater(); // what stands in the field is the next message
   if (sent) return;
   refuse("Write something first.");
   field.focus();
@@ -240,17 +253,22 @@ function progress({ detail }) {
 
 function over({ detail }) {
   if (detail.elt !== form) return;
-  const { status, responseText } = detail.xhr, { text, files, key } = sent, away = detail.xhr.getResponseHeader("HX-Redirect");
+  const { status, responseText } = detail.xhr, { text, files, key, shown } = sent, away = detail.xhr.getResponseHeader("HX-Redirect");
   const taken = status > 199 && status < 300 && (away || responseText.includes('hx-swap-oob="merge"')); // not a page to sign in
   if (!taken || !away) sent = null; // otherwise the page navigates to the conversation
+  else sent.shown = false;
   byId("sending").hidden = true;
   byId("chosen").inert = false;
+  if (shown && !away) hideOwn(); // by now its turn is there, if it was taken
+  if (shown && !taken) putBack(text);
   if (!taken) return refused(detail.xhr, key);
   chosen.splice(0, chosen.length, ...chosen.filter((file) => !files.includes(file)));
   showChosen();
   if (draft.key !== key) { // the next message is there already
-    if (field.value === text && !draft.since) field.value = "";
-    return store();
+    if (field.value === text && !draft.since && !shown) field.value = "";
+    if (draft.since) draft.turn = active() ?? byId("act").dataset.ended;
+    store();
+    return sendLater();
   }
   const auto = Boolean(draft.since);
   field.value = "";
@@ -261,6 +279,13 @@ function over({ detail }) {
   if (auto) return announce("Your message was sent."); // whoever reads meanwhile is left where they are
   toEnd();
   if (!matchMedia("(pointer: coarse)").matches) lead(field, form);
+}
+
+/* What could not be sent stands in the field again, above what was typed meanwhile. */
+function putBack(text) {
+  field.value = above(text, field.value);
+  grow(field);
+  dropLater();
 }
 
 function refused(xhr, key) {
@@ -313,8 +338,13 @@ if (form) {
   });
   form.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (detail.elt !== form) return;
-    sent = { text: field.value, files: [...chosen], key: draft.key };
+    sent = { text: field.value, files: [...chosen], key: draft.key, shown: !draft.since && showable(field.value) };
     byId("chosen").inert = true;
+    if (!sent.shown) return;
+    showOwn(sent); // the request has what was in the field
+    field.value = "";
+    grow(field);
+    store();
   });
   document.addEventListener("htmx:wsOpen", () => { retryAt = 0; }); // the connection is back
   form.addEventListener("htmx:xhr:progress", progress);

@@ -20,6 +20,7 @@ document.addEventListener("htmx:afterSwap", ({ target }) => {
 
 /* When a form opens on a card, scroll its buttons into view too, not only the focused field, if both fit. */
 document.addEventListener("htmx:afterSettle", ({ target, detail }) => {
+  if (target.matches(".live-changes")) return; // whoever types must not lose their place
   const form = target.closest(".ask")?.querySelector(".acts-form");
   if (form && !isTall(form)) form.querySelector(".line")?.scrollIntoView({ block: "nearest" });
   if (detail.requestConfig?.elt.matches("[data-leaves]")) lead(target.closest(".ask"));
@@ -48,18 +49,43 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !event.isComposing && event.target === field) field.blur();
 });
 
+/* ---------- the password again ---------- */
+
+let lapses = 0; // when the password of this page's person is asked for again
+
+function verified(seconds) {
+  document.body.dataset.verified = "";
+  clearTimeout(lapses);
+  lapses = setTimeout(() => delete document.body.dataset.verified, 1000 * seconds);
+}
+if ("verified" in document.body.dataset) verified(document.body.dataset.verified);
+
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  const typed = detail.elt.querySelector?.(".password input");
+  if (typed?.value && [200, 409].includes(detail.xhr.status)) verified(60 * typed.closest(".password").dataset.minutes);
+});
+document.addEventListener("htmx:afterSettle", ({ target }) => target.querySelector?.(".password.asked input")?.focus());
+
+/* What has to be filled in before this button is pressed; null if nothing has to. */
+function passwordOf(button) {
+  const password = button.matches(".primary") && button.form?.querySelector(".password input");
+  return password && password.checkVisibility() && !password.value ? password : null;
+}
+
 let going = 0; // when G was pressed: the next key says where to
+const goes = () => Date.now() - going < 2000;
 
 document.addEventListener("keydown", (event) => {
   if (Date.now() - led < 1000 || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
   const key = event.key.toLowerCase();
-  if (key === "w" && Date.now() - going < 2000) return location.assign("/workflows/");
+  const place = { w: "/workflows/", a: document.querySelector('.nav a[href="/approvals/"]')?.href }[key];
+  if (place && goes()) return location.assign(place);
   going = key === "g" ? Date.now() : 0;
   const to = { a: ".ask .btn.primary", "/": "#q" }[key];
   const found = to && document.querySelector(to);
   if (!found) return;
   event.preventDefault();
-  found.focus();
+  (passwordOf(found) || found).focus();
 });
 
 function sum(sheet) {

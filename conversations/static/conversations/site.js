@@ -119,7 +119,7 @@ function lacking() {
 }
 
 const EXTRA = ["problem", "key"]; // answers to the sender, shown whatever else has changed
-const ELSEWHERE = ["list", "approvals", "marks", "notices"]; // not present on every page
+const ELSEWHERE = ["list", "approvals", "marks", "notices", "news"]; // not present on every page
 
 function take(html) {
   const template = document.createElement("template"), end = atEnd();
@@ -143,15 +143,27 @@ function take(html) {
 }
 document.addEventListener("htmx:wsBeforeMessage", (event) => {
   event.preventDefault();
-  take(event.detail.message);
+  if (!event.target.matches(".inbox")) take(event.detail.message); // the inbox is only told that something changed
 });
 
 /* ---------- scrolling: follow the end, or show that there is more below ---------- */
 
 let grew = false, asks = []; // the cards that were added
-const atEnd = () => !pane || pane.scrollHeight - pane.scrollTop - pane.clientHeight < 60;
-const toEnd = () => { if (pane) pane.scrollTop = pane.scrollHeight; };
+let left = false, place = 0; // whether the reader has scrolled up, however little; where the page was last
+const below = () => pane.scrollHeight - pane.scrollTop - pane.clientHeight;
+const atEnd = () => !pane || (!left && below() < 60);
 const isTall = (one) => Boolean(pane) && one.offsetHeight > pane.clientHeight - 48;
+
+function toEnd() {
+  left = false;
+  if (pane) pane.scrollTop = pane.scrollHeight;
+}
+
+function scrolled() {
+  left = below() > (pane.scrollTop < place ? 1 : 60); // down again, near the end will do
+  place = pane.scrollTop;
+  if (atEnd()) byId("below").hidden = true;
+}
 
 /* Scroll to the end, but no further than the head of the first of these cards. */
 function toEndOf(cards) {
@@ -168,7 +180,7 @@ function follow(end) {
 }
 
 if (turns) {
-  pane.addEventListener("scroll", () => { if (atEnd()) byId("below").hidden = true; }, { passive: true });
+  pane.addEventListener("scroll", scrolled, { passive: true });
   byId("below").addEventListener("click", toEnd);
   const first = () => { if (!location.hash || location.hash === "#now") toEndOf(all(".ask")); };
   first();
@@ -183,11 +195,12 @@ const announce = (words) => { if (byId("announce")) byId("announce").textContent
 
 function noticed(id, added) {
   if (id === "name" && added.length) title = `${byId("name").textContent} · Agentsite`;
-  if (["marks", "state", "name"].includes(id)) mark();
+  if (["marks", "state", "name", "inbox-count"].includes(id)) mark();
   if (id === "list") current();
   if (id === "state" && added.length && !byId("state").textContent.trim()) announce("The agent has finished");
   if (id === "act") sendable();
   if (id === "waits") watch();
+  if (id === "turns") ownCame(added);
   grew ||= added.some((one) => turns && turns.contains(one));
   const cards = added.flatMap((one) => all(".ask", one));
   asks.push(...cards);
@@ -197,7 +210,7 @@ function noticed(id, added) {
 }
 
 function mark() {
-  const all = Number(byId("marks")?.dataset.v || 0), here = Number(byId("state")?.dataset.waiting ?? all);
+  const all = Number(byId("marks")?.dataset.v || 0), here = Number((byId("state") ?? byId("inbox-count"))?.dataset.waiting ?? all);
   document.title = here ? `(${here}) ${title}` : title;
   icon.href = all || here ? icon.dataset.waiting : calm;
 }

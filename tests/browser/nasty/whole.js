@@ -63,7 +63,8 @@
     one.scrollIntoView({ block: "center", inline: "nearest" });
     const box = one.getBoundingClientRect();
     const at = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-    if (!at || !one.contains(at)) faults.push(`cannot be clicked: ${told(one)} under ${at ? told(at) : "nothing"}`);
+    const behindAMenu = at?.closest(".menu-box"); // which is open only to be looked at itself
+    if (!behindAMenu && !one.contains(at)) faults.push(`cannot be clicked: ${told(one)} under ${at ? told(at) : "nothing"}`);
     if (one.scrollWidth > one.clientWidth + 2) faults.push(`the words of a button are wider than it: ${told(one)}`);
   }
   return [...new Set(faults)].slice(0, 12);

@@ -41,7 +41,7 @@ def begun(ann: User, name: str, text: str) -> dict[str, int]:
     """The turns of one text, all under way, and what is named by it."""
     line = short(text)
     User.objects.create_superuser(f"user-{name}", first_name=line, last_name=short(text, 150), email="x@example.com")
-    SystemPrompt.objects.create(name=line, text=text)
+    SystemPrompt.create(name=line, text=text)
     Skill.objects.create(name=name, description=short(text, 1024), body=text, enabled=False)
     make_key(ann, line, ["read"])
     installed = discovery.installed()

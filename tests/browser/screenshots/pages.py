@@ -173,6 +173,28 @@ def together(camera: Camera) -> Page:
     return camera.goes(f"/admin/conversations/approval/together/?ids={ids}")
 
 
+def inbox(query: str = "", more: str = "") -> Callable[[Camera], Page]:
+    """The inbox: on a phone its list, or with `more` a card."""
+
+    def view(camera: Camera) -> Page:
+        page = camera.goes(f"/approvals/{query}")
+        expect(page.locator(".row").first).to_be_visible()
+        if more:
+            row = page.locator(".row > a").first
+            camera.goes(f"{row.evaluate('link => link.pathname')}{more}")
+            expect(page.locator(".solo")).to_be_visible()
+        return page
+
+    return view
+
+
+def sheet_of_inbox(camera: Camera) -> Page:
+    """Several of the inbox on one sheet."""
+    page = inbox()(camera)
+    ids = page.locator(".pick input").evaluate_all("boxes => boxes.slice(0, 3).map(box => box.value).join()")
+    return camera.goes(f"/approvals/together/?ids={ids}")
+
+
 def demo(camera: Camera) -> Page:
     """A first page where the demo model answers."""
     camera.page.goto(f"{camera.demo_url}/new/")
@@ -183,7 +205,7 @@ def unproven(camera: Camera) -> Page:
     """A form that does not prove that it came from the site."""
     page = camera.goes("/account/")
     page.evaluate("document.querySelectorAll('[name=csrfmiddlewaretoken]').forEach(each => each.remove())")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("heading", name="Your request was not accepted")).to_be_visible()
     return page
 
@@ -341,6 +363,12 @@ PAGES: dict[str, View] = {
     "forbidden": forbidden,
     "unproven": unproven,
     "broken": broken,
+    "approvals": inbox(),
+    "approvals-card": inbox(more="?"),
+    "approvals-edit": inbox("?q=BANK_ENV", more="?as=edit"),
+    "approvals-decided": inbox("?show=decided"),
+    "approvals-none": at("/approvals/?q=xyzzy"),
+    "approvals-together": sheet_of_inbox,
     "admin-start": at("/admin/"),
     "admin-approvals": at("/admin/conversations/approval/"),
     "admin-approval": approval,

@@ -53,4 +53,4 @@ def test_one_s_own_page_and_programs_are_not_refused(client: Client, mara: User)
 
 
 def test_a_page_names_its_person(client: Client, mara: User) -> None:
-    assert f'data-person="{mara.pk}">' in client.get("/account/").text
+    assert f'data-person="{mara.pk}"' in client.get("/account/").text

@@ -248,13 +248,16 @@ from conversations.accounts import counts
 from conversations.usage.passthrough import Place
 from agentsite.web import run
 counts.PAUSE_SECONDS = 3600
+user = int(sys.argv[2])
+del sys.argv[1:]
 def counts_and_stops():
-    serves = False
-    while not serves:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", int(os.environ["PORT"]))):
-            serves = True
+    answer = b""
+    while not answer:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", int(os.environ["PORT"]))) as asking:
+            asking.sendall(b"GET /healthz HTTP/1.0\\r\\n\\r\\n")
+            answer = asking.recv(1)
     with counts.COUNTS.lock:
-        counts.COUNTS.add_request(Place(int(sys.argv[2]), 1, "small-1", 100))
+        counts.COUNTS.add_request(Place(user, 1, "small-1", 100))
     os.kill(os.getpid(), signal.SIGTERM)
 threading.Thread(target=counts_and_stops, daemon=True).start()
 run()

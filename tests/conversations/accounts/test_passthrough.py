@@ -210,6 +210,7 @@ def test_a_key_may_use_only_its_models(caller: SiteCaller, ann: User) -> None:
     assert counted("model", "requests") == [("", 1), ("large-1", 1), ("small-1", 1)]
 
 
+@pytest.mark.usefixtures("caller")  # which closes the connection
 def test_an_alias_may_be_the_name_of_another_model(ann: User) -> None:
     """To clients "b" is the model c then, and a key for it does not open the model b."""
     caller = SiteCaller({"a": "b", "b": "c"})

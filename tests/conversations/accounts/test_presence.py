@@ -17,6 +17,6 @@ def test_a_page_in_view_is_recorded(ann: User, bob: User) -> None:
 
 
 def test_it_changes_nothing_else_of_an_account(ann: User) -> None:
-    Account.objects.create(user=ann, mail=False)
+    Account.objects.create(user=ann, zone="Europe/Paris")
     record_presence(ann.pk)
-    assert not Account.objects.get(user=ann).mail
+    assert Account.objects.get(user=ann).zone == "Europe/Paris"

@@ -22,8 +22,11 @@ def address(output: Output) -> str:
 
 
 def shown(client: Client, address: str = LIST) -> str:
-    """Return a page without the boxes that hold each word of a command together."""
-    return re.sub(r'<span class="w">([^<]*)</span>', r"\1", client.get(address).text)
+    """Return a page without the colours of commands, and the boxes that hold each word of them together."""
+    html = client.get(address).text
+    for box in (r"c-\w+", "w"):
+        html = re.sub(rf'<span class="{box}">([^<]*)</span>', r"\1", html)
+    return html
 
 
 @pytest.fixture
@@ -203,7 +206,7 @@ def test_who_may_not_decide_their_own_may_look_only(client: Client) -> None:
     _, output = asking(staff)
     client.force_login(staff)
     html = client.get(address(output)).text
-    assert "You cannot decide this" in html
+    assert "Nobody can decide this yet" in html
     assert 'name="decision"' not in html
     assert client.post(address(output), {"decision": "approve", "digest": output.digest}).status_code == 403
 
@@ -262,7 +265,7 @@ def test_what_is_no_approval_is_not_found(client: Client, owner: User, chief: Us
         assert client.post(address(output), sent).status_code == 404
         several = client.post(f"{LIST}together/", together)
         assert several.status_code == 409
-        assert f"Approval {output.pk}: This approval does not exist." in several.text
+        assert f"Approval {output.pk}: This approval does not exist, or you may not see it." in several.text
         assert "nobody was asked" not in several.text
     User.objects.filter(pk=owner.pk).update(is_staff=True)
     client.force_login(owner)

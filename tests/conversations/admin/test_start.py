@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from conversations.approvals.decisions import decide
 from conversations.database.sql import database_time
-from conversations.models import Prompt, Worker
+from conversations.models import Drain, Prompt, Worker
 from tests.conversations.live_page import Element, parsed
 from tests.conversations.support import Story, asking, person
 
@@ -52,8 +52,11 @@ def fails(owner: User, because: str = "The model server cannot be reached.") -> 
     return Story(owner, "Import the customers.").ends("failed", "model_error", because)
 
 
-def works(host: str, seconds_ago: float = 1, **more: Any) -> None:
-    Worker.objects.create(host=host, beat_at=database_time() - seconds_ago, **more)
+def works(host: str, seconds_ago: float = 1, drains: int = 1, **more: Any) -> None:
+    """A host whose worker beat so long ago, and that has so many of its two drains."""
+    Worker.objects.create(host=host, beat_at=database_time() - seconds_ago, drains=2, **more)
+    for number in range(drains):
+        Drain.objects.create(host=host, number=number, token=f"{host}/{number}", until=database_time() + 60)
 
 
 def test_what_waits_stands_there_the_longest_wait_first(client: Client, chief: User, owner: User) -> None:
@@ -107,6 +110,19 @@ def test_what_failed_within_a_day_says_why_and_leads_to_its_record(client: Clien
     assert "\u202e" not in html
     for prompt in (unsaid, said):
         assert f'href="/admin/conversations/prompt/{prompt.pk}/change/"' in html
+
+
+def test_a_host_whose_drains_are_missing_runs_no_turns(client: Client, chief: User) -> None:
+    """It may beat all the same. One that lacks some of them does run turns, and the table says how many there are."""
+    works("a", drains=0)
+    assert "No worker is running." in section(client, "work")
+    assert (client.get("/healthz").status_code, client.get("/healthz").json()["drains"]) == (503, 0)
+    works("b")
+    said = section(client, "work")
+    assert "A host is not responding." in said
+    assert "1 of 2" in said
+    health = client.get("/healthz")
+    assert (health.status_code, health.json()["drains"], health.json()["drains_wanted"]) == (200, 1, 4)
 
 
 @pytest.mark.parametrize(

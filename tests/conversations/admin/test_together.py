@@ -123,7 +123,7 @@ def test_what_one_may_not_decide_is_not_shown_and_refused(client: Client, owner:
     assert f"decision_{output.pk}" not in html
     assert f"decision_{own.pk}" in html
     html = client.post(TOGETHER, form(output, own, d0="approve", d1="approve"), follow=True).text
-    assert f"Approval {output.pk}: You may not decide this" in html
+    assert f"Approval {output.pk}: This approval does not exist" in html
     assert gates(output, own) == [GateState.PENDING, GateState.APPROVED]
 
 
@@ -136,7 +136,7 @@ def test_what_was_marked_and_typed_stays_where_one_is_refused(client: Client, ow
     assert gates(no, yes, later) == [GateState.PENDING, GateState.APPROVED, GateState.PENDING]
     html = response.text
     assert "\nNot\n&lt;now&gt;.</textarea>" in html
-    assert f'name="decision_{no.pk}" value="reject" checked' in html
+    assert f'name="decision_{no.pk}" value="reject" data-says="reject" checked' in html
     assert f'name="decision_{later.pk}" value="leave" checked' in html
     assert f"Approval {yes.pk}: Approved by you" in html
     assert f'name="digest_{no.pk}" value="{no.digest}"' in html

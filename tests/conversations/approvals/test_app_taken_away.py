@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, RequestFactory
 from pydantic import BaseModel, Field
 
 from agents import discovery
@@ -17,8 +17,9 @@ from agents.engine.tools.plugin import Plugin, Round
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from conversations.approvals.decisions import DecisionRefused, decide
 from conversations.backup.after_restore import make_safe
+from conversations.display.cards import cards
 from conversations.display.decision_form import decide_posted, edit_form
-from conversations.display.gate import Card, cards
+from conversations.display.gate import Card
 from conversations.display.shapes.outputs import Approval
 from conversations.ledger.offered import offered_tool
 from conversations.models import Output, Prompt, State
@@ -40,7 +41,14 @@ class Deployment(BaseModel):
     host: str = "web-1"
 
 
-@tool("deploy.run", risk=Risk.HIGH, title="Deploy to a server", facts=lambda call: ["On the live site."], offered=False)
+@tool(
+    "deploy.run",
+    risk=Risk.HIGH,
+    title="Deploy to a server",
+    facts=lambda call: ["On the live site."],
+    undoable="The version before can be deployed again.",
+    offered=False,
+)
 def deploy(call: ToolCall[Deployment]) -> str:
     """Deploy."""
     ran.append(call.input.command)
@@ -115,8 +123,10 @@ def test_its_card_is_whole(waiting: Prompt, ann: User, client: Client) -> None:
     page = client.get(waiting.conversation.get_absolute_url()).text
     assert "Deploy to a server" in page
     assert "Approve and run" in page
+    assert "The version before can be deployed again." in page
     shown = Approval.of(pending(waiting)[0]).approval
     assert (shown.title, shown.preview, shown.risk) == ("Deploy to a server", "command", "high")
+    assert shown.undoable == "The version before can be deployed again."
 
 
 def test_its_edit_form_has_the_fields_that_the_model_saw(waiting: Prompt, ann: User) -> None:
@@ -154,7 +164,9 @@ def test_the_decision_is_taken_nothing_runs_and_the_model_is_told(
     named = {field.name: field.key for field in form.fields}
     renamed = {"text-0": named["command"], "text-1": named["host"]}
     said = {renamed.get(name, name): value for name, value in posted.items()} | {"digest": card.row.digest}
-    after = decide_posted(card, ann, said, "page")
+    request = RequestFactory().post("/", said)
+    request.user = ann
+    after = decide_posted(card, request, "page")  # type: ignore[arg-type]
     assert after.gate == ("rejected" if posted["decision"] == Decision.REJECT else "approved")
     site.works()
     waiting.refresh_from_db()

@@ -140,7 +140,10 @@ def test_an_edited_text_is_written_as_edited_and_both_are_kept(desk: Site, ann: 
     assert verify(prompt.conversation_id).problems == []
     for address in (prompt.conversation.get_absolute_url(), f"/admin/conversations/approval/{gate.pk}/change/"):
         html = page.get(address).text
-        assert html.index("mine") < html.index("View the original input") < html.index(">agent<")
+        assert html.index("mine") < html.index("View the original input") < html.rindex(">agent<")
+        changed = html[html.index("What the edit changed") : html.index("View the original input")]
+        assert ">agent<" in changed
+        assert ">mine<" in changed
 
 
 def test_another_file_has_to_be_seen_before_it_is_approved(desk: Site, ann: User, page: Client) -> None:

@@ -1,5 +1,7 @@
 """Deciding a gate: one approval, one decision, one execution."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -18,7 +20,7 @@ from tests.conversations.support import person
 pytestmark = pytest.mark.django_db
 
 
-def approve(gate: Output, by: User, decision: str = "approve", **more: str) -> Output:
+def approve(gate: Output, by: User, decision: str = "approve", **more: Any) -> Output:
     return decide(gate.pk, by, decision, **{"digest": gate.digest, "via": "page"} | more)
 
 

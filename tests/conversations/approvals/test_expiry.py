@@ -13,8 +13,8 @@ from conversations.approvals import expiry
 from conversations.approvals.decisions import Conflict, decide
 from conversations.approvals.expiry import expire_due
 from conversations.erasure.conversations import erase
-from conversations.ledger.journal import read_steps
 from conversations.ledger.locked import LockedTurn, locked_turn
+from conversations.ledger.reading import read_steps
 from conversations.models import Conversation, GateState, Output, State
 from conversations.verification.rules import problems_of
 from tests.conversations.recorded import ONE_GATE, TWO_GATES, Site, meddle, pending

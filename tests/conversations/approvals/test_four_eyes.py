@@ -106,7 +106,7 @@ def test_the_card_says_who_may_and_has_no_button_to_approve(client: Client) -> N
     for page in pages:
         html = client.get(page).text
         assert ELSE in html, page
-        assert "Kim can decide it in the administration" in html, page
+        assert "Kim can decide it under Approvals" in html, page
         assert 'value="approve"' not in html, page
     assert 'value="approve"' not in client.get(f"{admin}?as=edit").text
     assert "Waiting for someone else" in client.get(pages[0]).text
@@ -138,7 +138,7 @@ def test_mails_tell_whoever_may_decide_and_the_requester_that_it_is_not_them(set
     ann = User.objects.get(username="ann")
     person("kim", "decide_approval", email="kim@example.org", is_staff=True)
     asking(ann, who=ANOTHER)
-    assert Notifier().notify_waiting() == 2
+    assert Notifier().send_due() == 2
     told = {letter.to[0]: letter for letter in mail.outbox}
     assert told["ann@example.org"].subject.startswith("Waiting for someone else: ")
     assert ELSE in told["ann@example.org"].body
@@ -160,5 +160,5 @@ def test_how_long_a_tool_waits_stands_on_its_card(four_eyes: Site, client: Clien
     admin = reverse("admin:conversations_approval_change", args=[gate.pk])
     for page in (prompt.conversation.get_absolute_url(), admin):
         html = client.get(page).text
-        assert "if nobody decides" in html
+        assert "Expires " in html
         assert "counts as no" not in html

@@ -36,8 +36,8 @@ def tool_of(*, four_eyes: bool = False) -> Tool:
 
 
 def why(prompt: Prompt, by: str, *, four_eyes: bool = False) -> str | None:
-    keeper = SiteGatekeeper(in_this_thread, prompt.pk)
-    return async_to_sync(keeper.holds)(tool_of(four_eyes=four_eyes), by)
+    keeper = SiteGatekeeper(in_this_thread, prompt.pk, prompt.conversation.owner_id)
+    return async_to_sync(keeper.holds)(tool_of(four_eyes=four_eyes), by, None)
 
 
 def test_what_people_approved_may_start(prompt: Prompt, ann: User, kim: User) -> None:

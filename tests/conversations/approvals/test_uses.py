@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from agents.engine.errors import RegistryError
+from agents.engine.grants.grant import Asked
 from agents.engine.tools.gatekeeper import GateVerdict
 from agents.engine.tools.tool import Tool, ToolCall
 from conversations.approvals.gatekeeper import SiteGatekeeper
@@ -32,14 +33,14 @@ ENOUGH_FOR = 20
 
 
 class Granting(SiteGatekeeper):
-    """Allows every call by the grant that it names, once all of those that `meet` want to."""
+    """Allows every call by the rule that it names, once all of those that `meet` want to."""
 
     meet = threading.Barrier(1)
     uses: tuple[str, ...] = ("stub:3",)
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
         self.meet.wait(timeout=60)
-        return GateVerdict("allow", "grant:3", "Granted for today.", self.uses)
+        return GateVerdict("allow", "rule:3", "Granted for today.", self.uses)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +54,7 @@ def _gatekeeper(monkeypatch: pytest.MonkeyPatch) -> None:
 def _stub() -> Iterator[None]:
     """A table of what can be used up, and its entry in the register."""
     meddle("CREATE TABLE stub_grant (id integer PRIMARY KEY, remaining integer NOT NULL)")
-    register_usable("stub", take)
+    register_usable("stub", take, lambda id: None)
     yield
     unregister_usable("stub")
     meddle("DROP TABLE stub_grant")
@@ -75,13 +76,13 @@ def remaining(id: int = 3) -> int:
         return int(cursor.fetchone()[0])
 
 
-def by_grant(prompts: list[Prompt]) -> list[str]:
+def by_rule(prompts: list[Prompt]) -> list[str]:
     rows = Row.objects.filter(prompt__in=prompts, path="1/0/human", type="action_result")
     return [row.actor for row in rows]
 
 
 def test_of_fifty_decisions_at_once_never_one_too_many(ann: User, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty are left: twenty calls run by the grant, and thirty turns wait for a person, who can let them run."""
+    """Twenty are left: twenty calls run by the rule, and thirty turns wait for a person, who can let them run."""
     Quota.objects.create(user=ann, running_prompts=0)
     has(ENOUGH_FOR)
     first = site.starts(ann, *ONE_GATE)
@@ -91,7 +92,7 @@ def test_of_fifty_decisions_at_once_never_one_too_many(ann: User, site: Site, mo
     runners = [Runner(taken(prompt, 300.0), "worker:test", in_this_thread, drafts, lambda: True) for prompt in prompts]
     came_to = at_once(*(partial(async_to_sync(runner)) for runner in runners))
     assert came_to == [None] * MANY
-    assert (remaining(), by_grant(prompts)) == (0, ["grant:3"] * ENOUGH_FOR)
+    assert (remaining(), by_rule(prompts)) == (0, ["rule:3"] * ENOUGH_FOR)
     assert site.world.times == {("shell.run", "a"): ENOUGH_FOR}
     states = [Prompt.objects.get(pk=prompt.pk).state for prompt in prompts]
     assert (states.count(State.COMPLETED), states.count(State.WAITING)) == (ENOUGH_FOR, MANY - ENOUGH_FOR)
@@ -109,7 +110,7 @@ def test_nothing_is_used_without_its_decision_on_record(ann: User, site: Site) -
     has(1)
     prompt = site.runs(ann, *TWO_GATES)
     assert (remaining(), [gate.path for gate in pending(prompt)]) == (0, ["1/1"])
-    assert by_grant([prompt]) == ["grant:3"]
+    assert by_rule([prompt]) == ["rule:3"]
     assert site.world.done == []
     site.approves(prompt, ann)
     site.works()
@@ -135,10 +136,12 @@ def test_what_nobody_registered_is_used_up(
     monkeypatch.setattr(Granting, "uses", (name,))
     prompt = site.runs(ann, *ONE_GATE)
     assert (prompt.state, site.world.done, len(pending(prompt))) == (State.WAITING, [], 1)
-    assert f"a decision would use up {name!r}, which is not registered; registered: stub:<id>" in caplog.text
+    assert (
+        f"a decision would use up {name!r}, which is not registered; registered: grant:<id>, stub:<id>" in caplog.text
+    )
     assert verify(prompt.conversation_id).problems == []
 
 
 def test_a_kind_has_one_owner() -> None:
     with pytest.raises(RegistryError, match="'stub' is registered twice"):
-        register_usable("stub", take)
+        register_usable("stub", take, lambda id: None)

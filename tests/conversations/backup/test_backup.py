@@ -335,7 +335,7 @@ def test_an_archive_of_another_site_brings_back_nobody(ann: User, archive: Path)
 
 RUNNING: dict[str, Callable[[Prompt], object]] = {
     "the worker on there reported": lambda prompt: hosts.begin("there", 1),
-    "a worker process on there is running turns": lambda prompt: hosts.take_drain("there", "token", 30),
+    "a worker process on there is running turns": lambda prompt: hosts.take_drain("there", 0, "token", 30),
     "1 turn is held by a worker": taken,
 }
 

@@ -76,7 +76,7 @@ def words(html: str) -> str:
 
 
 def letter() -> str:
-    Notifier().notify_waiting()
+    Notifier().send_due()
     return str(mail.outbox[-1].body)
 
 

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.display import html_cache
+from conversations.database import erasable_cache
 from conversations.display.html_cache import HTMLCache, size_of
 from tests.agentsite.processes import wait_for
 
@@ -113,7 +113,7 @@ def test_many_threads_use_it_at_once() -> None:
 
 def test_an_unused_cache_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody would notice an erasure otherwise."""
-    monkeypatch.setattr(html_cache, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(erasable_cache, "IDLE_SECONDS", 0.1)
     cache = HTMLCache()
     cache.keep_up(NOTHING)
     of(cache, Renderer())

@@ -15,7 +15,7 @@ from conversations.display.moments import TurnMoment
 from conversations.display.shapes.outputs import outputs_of
 from conversations.display.shapes.record import Usage
 from conversations.erasure.steps import redact
-from conversations.ledger.journal import read_steps
+from conversations.ledger.reading import read_steps
 from conversations.models import Prompt, Step
 from tests.conversations.recorded import MIXED, ONE_GATE, Site
 from tests.engine.support import call, says

@@ -52,7 +52,7 @@ def test_a_badge_is_red_for_what_is_not_sandboxed_leaves_the_site_or_destroys(
     _, output = asking(chief, risk=risk, facts=facts)
     for page in PAGES:
         assert f'<span class="badge {colour}">{words}</span>' in client.get(page(output)).text, page(output)
-    assert Notifier().notify_waiting() == 1
+    assert Notifier().send_due() == 1
     assert f"Run a command ({words.lower()})" in mail.outbox[0].body
 
 

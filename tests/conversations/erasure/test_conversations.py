@@ -65,7 +65,7 @@ def test_everything_goes_and_its_trace_stays(ann: User, site: Site) -> None:
 
 def test_what_models_were_told_goes_where_no_other_conversation_was_told_the_same(ann: User, site: Site) -> None:
     """A plugin may have told it what was said; a step that was redacted keeps nothing of it."""
-    pirate = SystemPrompt.objects.create(name="Pirate", text="Talk like a pirate.")
+    pirate = SystemPrompt.create(name="Pirate", text="Talk like a pirate.")
     mine = site.ended(ann, says("Arr."), conversation=start_conversation(ann, system_prompt=pirate))
     first, second, third = (site.ended(ann, says("Hello.")) for _ in range(3))
     own, shared = (snapshot_of(prompt) for prompt in (mine, first))

@@ -242,7 +242,7 @@ def test_what_they_delete_themselves_at_the_same_moment_stops_nothing(
 
 def test_a_key_and_details_that_come_late_are_not_kept(lea: User, ann: User, rf: RequestFactory) -> None:
     """A request that was let in before, and writes after they are gone."""
-    late = Details(rf.post("/"), lea, {"first_name": "Lea-again", "last_name": "", "email": lea.email, "mail": "on"})
+    late = Details(rf.post("/"), lea, {"first_name": "Lea-again", "last_name": "", "email": lea.email})
     assert late.is_valid(), late.errors
     erase_user(User.objects.get(pk=lea.pk), ann)
     late.save()

@@ -21,7 +21,7 @@ from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import JSON, Step, canonical
 from conversations.approvals.decisions import decide
 from conversations.database import guard
-from conversations.display.gate import cards
+from conversations.display.cards import cards
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import NotRedacted, redact
 from conversations.files.uploads import Upload
@@ -59,7 +59,9 @@ def holding(text: str = SECRET) -> set[str]:
             if text in json.dumps(row, default=str):
                 found.add(model.__name__)
     for folder in (settings.MEDIA_ROOT, settings.AGENTSITE_WORKSPACES):
-        found |= {str(folder) for path in Path(folder).rglob("*") if path.is_file() and text in path.read_text()}
+        found |= {
+            str(folder) for path in Path(folder).rglob("*") if path.is_file() and text.encode() in path.read_bytes()
+        }
     return found
 
 

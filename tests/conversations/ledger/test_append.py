@@ -10,8 +10,9 @@ from agents.engine.errors import Behind, Fenced
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step
 from conversations.ledger.claims import release
-from conversations.ledger.journal import append, read_steps
+from conversations.ledger.journal import append
 from conversations.ledger.locked import locked_turn
+from conversations.ledger.reading import read_steps
 from conversations.models import Conversation, Output, Prompt, Snapshot, State
 from conversations.models import Step as Row
 from conversations.prompts.start import start_conversation, start_prompt

@@ -10,7 +10,9 @@ from django.contrib.auth.models import User
 
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import Step, canonical
-from conversations.ledger.journal import append, chain_digest, read_steps
+from conversations.ledger.journal import append
+from conversations.ledger.place import chain_digest
+from conversations.ledger.reading import read_steps
 from conversations.ledger.redacted import sha256
 from conversations.models import Step as Row
 from conversations.prompts.start import start_conversation, start_prompt

@@ -84,7 +84,7 @@ class Pen:
     async def __call__(self, function: Callable[..., T], *args: Any) -> T:
         if self._dead:
             raise Lost
-        records = any(getattr(called, "__name__", "") == "_record" for called in (function, *args))
+        records = any(getattr(called, "__name__", "") == "_commit_next" for called in (function, *args))
         self._left -= records
         if not (records and self._left == 0):
             return await here(function, *args)

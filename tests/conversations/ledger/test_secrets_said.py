@@ -32,10 +32,10 @@ def _secret() -> Iterator[None]:
 
 def test_a_system_prompt_tells_none(site: Site, ann: User) -> None:
     """Neither the step that starts the turn nor what the model was told holds it."""
-    SystemPrompt.objects.create(name="Keys", text=f"The key is {CANARY}.", is_default=True)
+    SystemPrompt.create(name="Keys", text=f"The key is {CANARY}.", is_default=True)
     prompt = site.ended(ann, says("Hello."))
     begun = Step.objects.get(prompt=prompt, path="", type="action_call").content
-    assert begun["payload"]["system"] == f"The key is {HIDDEN}."
+    assert begun["payload"]["system"]["text"] == f"The key is {HIDDEN}."
     assert any(HIDDEN in snapshot.text for snapshot in Snapshot.objects.all())
     assert not [each.pk for each in Snapshot.objects.all() if CANARY in each.text]
 

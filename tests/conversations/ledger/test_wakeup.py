@@ -12,7 +12,7 @@ from django_q.signals import pre_enqueue
 
 from conversations.database.sql import database_time
 from conversations.ledger import wakeup
-from conversations.models import Worker
+from conversations.models import Drain, Worker
 from conversations.worker import hosts, tasks
 
 pytestmark = pytest.mark.django_db
@@ -39,21 +39,39 @@ def asked() -> list[str]:
     return list(OrmQ.objects.order_by("key").values_list("key", flat=True))
 
 
-def test_every_host_is_woken_that_works_and_has_no_drain() -> None:
-    """One that has looks for itself, and nobody takes what is asked of one that went silent."""
-    for host in ("idle", "idle too", "drains"):
-        works(host)
+def test_every_host_that_works_is_asked_for_the_drains_that_it_lacks() -> None:
+    """Those that it has look for themselves, and nobody takes what is asked of a host that went silent."""
+    for host in ("lacks one", "lacks two", "drains"):
+        works(host, drains=2)
     works("silent", beat_at=database_time() - 3600)
     works("stops", stopping=True)
-    assert hosts.take_drain("drains", "token", 30)
+    for host, number in (("drains", 0), ("drains", 1), ("lacks one", 1)):
+        assert hosts.take_drain(host, number, f"{host}/{number}", 30)
     wakeup.wake()
-    assert asked() == ["idle", "idle too"]
+    assert asked() == ["lacks one", "lacks two", "lacks two"]
 
 
 def test_a_drain_that_was_lost_keeps_no_host_asleep() -> None:
-    works("here", drain="of a process that died", drain_until=database_time() - 1)
+    works("here")
+    Drain.objects.create(host="here", number=0, token="of a process that died", until=database_time() - 1)
     wakeup.wake()
     assert asked() == ["here"]
+
+
+def test_many_messages_while_drains_are_missing_keep_no_heartbeat_from_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cluster that only has too much to do would be taken for one that went silent."""
+    monkeypatch.setattr(wakeup, "WAITING_MOST", 5)
+    works("busy", drains=2)
+    works("other")
+    for _ in range(10):
+        wakeup.wake()
+    assert [asked().count(host) for host in ("busy", "other")] == [5, 5]
+    broker = get_broker("busy")
+    assert len({broker.dequeue()[0][1] for _ in range(2)}) == 2
+    wakeup.ask_for_beat("busy")
+    assert asked().count("busy") == 6, "what was taken does not wait"
 
 
 def test_what_a_host_is_asked_for_reaches_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

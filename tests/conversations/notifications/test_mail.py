@@ -1,4 +1,4 @@
-"""People are told by e-mail of turns that wait for them, once for each pause."""
+"""People are told by e-mail of turns that wait for them, once for each pause, and of what has happened."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from agents.engine.ledger import Step
 from conversations.accounts.presence import record_presence
 from conversations.approvals.decisions import decide
 from conversations.database.sql import database_time
-from conversations.models import Account, Notice, Prompt, State
+from conversations.models import Account, Notice, NoticeChoice, NoticeKind, Prompt, State
+from conversations.notifications import due as dues
 from conversations.notifications import mail as mails
 from conversations.notifications import waits
+from conversations.notifications.due import due
 from conversations.notifications.letters import line
 from conversations.notifications.mail import Notifier
-from conversations.notifications.waits import people_to_notify
 from conversations.prompts.start import start_conversation
 from tests.agentsite.processes import wait_for
 from tests.conversations.support import Story, asking, person
@@ -59,6 +60,7 @@ class Server(EmailBackend):
 @pytest.fixture(autouse=True)
 def _settings(settings: Settings) -> Iterator[None]:
     settings.AGENTSITE_MAIL_AFTER_SECONDS = -60  # a turn that waits has done so for long enough
+    settings.AGENTSITE_MAIL_EVERY_SECONDS = -60  # the last e-mail was long ago
     settings.AGENTSITE_URL = "https://agents.example"
     Server.away, Server.refuses, Server.opened, Server.tries = False, set(), 0, 0
     yield
@@ -103,7 +105,7 @@ def text(letter: Any) -> str:
 def test_the_owner_is_told_once_of_each_pause(mara: User) -> None:
     story, output = asking(mara, "rm -rf build")
     notifier = Notifier()
-    assert [notifier.notify_waiting() for _ in range(3)] == [1, 0, 0]
+    assert [notifier.send_due() for _ in range(3)] == [1, 0, 0]
     [letter] = mail.outbox
     assert letter.to == ["mara@example.org"]
     assert letter.subject == "Waiting for you: Run it now."
@@ -112,7 +114,7 @@ def test_the_owner_is_told_once_of_each_pause(mara: User) -> None:
         assert words in text(letter)
 
     decide(output.pk, mara, "approve", digest=output.digest, via="page")
-    assert notifier.notify_waiting() == 0
+    assert notifier.send_due() == 0
     story.begins(Step("model", "action_call", {"policy": "shell.run", "payload": {}}, output.path))
     story.pauses()  # it waits again
     story.asks_model()
@@ -120,55 +122,55 @@ def test_the_owner_is_told_once_of_each_pause(mara: User) -> None:
     story.answers(call)
     story.gate(call)
     story.pauses()
-    assert [notifier.notify_waiting(), notifier.notify_waiting()] == [1, 0]
+    assert [notifier.send_due(), notifier.send_due()] == [1, 0]
     assert Notice.objects.filter(user=mara).count() == 2
 
 
 def test_whoever_looks_is_told_when_they_no_longer_do(mara: User) -> None:
     record_presence(mara.pk)
     asking(mara)
-    assert Notifier().notify_waiting() == 0
+    assert Notifier().send_due() == 0
     assert not Notice.objects.exists()
     Account.objects.filter(user=mara).update(looked_at=database_time() - 31)
-    assert Notifier().notify_waiting() == 1
+    assert Notifier().send_due() == 1
 
 
 def test_a_turn_waits_a_little_before_anybody_is_told(mara: User, settings: Settings) -> None:
     settings.AGENTSITE_MAIL_AFTER_SECONDS = 3600
     asking(mara)
-    assert Notifier().notify_waiting() == 0
+    assert Notifier().send_due() == 0
 
 
 @pytest.mark.parametrize("why", ["no address", "unwanted", "left"])
 def test_nobody_is_told_who_cannot_or_will_not_be(mara: User, why: str) -> None:
     asking(mara)
     if why == "unwanted":
-        Account.objects.create(user=mara, mail=False)
+        NoticeChoice.objects.create(user=mara, kind=NoticeKind.WAITS, page=True, mail=False)
     if why == "no address":
         mara.email = ""
     mara.is_active = why != "left"
     mara.save()
-    assert Notifier().notify_waiting() == 0
+    assert Notifier().send_due() == 0
 
 
 def test_who_may_decide_is_told_where_the_owner_may_not(mara: User) -> None:
-    """Only staff: it is the admin where they decide."""
+    """Staff or not: they decide in the inbox."""
     mara.groups.clear()
     person("kim", "decide_approval", email="kim@example.org", is_staff=True)
     person("lou", "decide_approval", email="lou@example.org")
     person("max", email="max@example.org", is_staff=True)
     User.objects.create_superuser("root", "root@example.org", "secret")
     _story, output = asking(mara)
-    assert Notifier().notify_waiting() == 2
-    assert sorted(told()) == ["kim@example.org", "root@example.org"]
-    assert f"https://agents.example/admin/conversations/approval/{output.pk}/change/" in text(mail.outbox[0])
+    assert Notifier().send_due() == 3
+    assert sorted(told()) == ["kim@example.org", "lou@example.org", "root@example.org"]
+    assert f"https://agents.example/approvals/{output.pk}/" in text(mail.outbox[0])
     assert 'Mara asked, in "Run it now."' in text(mail.outbox[0])
 
 
 def test_several_turns_are_one_mail(mara: User) -> None:
     for command in ("ls", "make", "true"):
         asking(mara, command)
-    assert Notifier().notify_waiting() == 1
+    assert Notifier().send_due() == 1
     assert mail.outbox[0].subject == "3 turns are waiting for you"
     assert all(f"First line: {command}\n" in text(mail.outbox[0]) for command in ("ls", "make", "true"))
     assert Notice.objects.count() == 3
@@ -182,7 +184,7 @@ def test_a_turn_with_several_actions_says_how_many(mara: User) -> None:
     for call in calls:
         story.gate(call)
     story.pauses()
-    Notifier().notify_waiting()
+    Notifier().send_due()
     assert "And 2 more actions in this turn." in text(mail.outbox[0])
 
 
@@ -192,7 +194,7 @@ def test_a_question_is_told_as_one(mara: User, expires: bool) -> None:
     story = Story(mara, "Book it.")
     story.asks_person("Is it http://evil.example?\nMore.", **({} if expires else {"expires_at": ""}))
     story.pauses()
-    Notifier().notify_waiting()
+    Notifier().send_due()
     (letter,) = mail.outbox
     assert "Question: Is it http[://]evil[.]example? \u2026" in letter.body
     assert "Action:" not in letter.body
@@ -204,9 +206,9 @@ def test_who_must_answer_instead_is_told(mara: User) -> None:
     story = Story(mara, "Send it.")
     gate = story.asks_person("May it go out?", who="another")
     story.pauses()
-    Notifier().notify_waiting()
+    Notifier().send_due()
     letters = {to: letter.body for letter in mail.outbox for to in letter.to}
-    assert f"/admin/conversations/approval/{gate.pk}/change/" in letters[kim.email]
+    assert f"/approvals/{gate.pk}/" in letters[kim.email]
     assert "Someone else must decide this" in letters[mara.email]
 
 
@@ -222,7 +224,7 @@ def test_what_a_model_wrote_can_do_nothing_in_a_mail(mara: User) -> None:
     story.answers(call)
     story.gate(call, reason="\u200bClick https://evil.example/\r\nSubject: no")
     story.pauses()
-    assert Notifier().notify_waiting() == 1
+    assert Notifier().send_due() == 1
     raw = mail.outbox[0].message()
     assert raw["Bcc"] is None
     assert len(raw.get_all("Subject") or []) == 1
@@ -247,10 +249,10 @@ def test_a_mail_server_that_is_away_costs_no_notice(mara: User, settings: Settin
     asking(mara)
     Server.away = True
     with pytest.raises(ConnectionRefusedError):
-        Notifier().notify_waiting()
+        Notifier().send_due()
     assert not Notice.objects.exists()
     Server.away = False
-    assert Notifier().notify_waiting() == 1
+    assert Notifier().send_due() == 1
 
 
 @pytest.mark.parametrize("error", [refused(NEVER), SMTPDataError(554, b"we take no such mail")])
@@ -265,7 +267,7 @@ def test_a_letter_that_never_will_be_taken_is_tried_three_times(
     notifier = Notifier()
     sent = []
     for _ in range(5):
-        sent.append(notifier.notify_waiting())
+        sent.append(notifier.send_due())
         clock.now += 301
     assert sent == [1, 0, 0, 0, 0]
     assert told() == ["nora@example.org"]  # one who is refused keeps nobody
@@ -274,7 +276,7 @@ def test_a_letter_that_never_will_be_taken_is_tried_three_times(
 
     Server.refuses = set()
     asking(mara)  # another one is told
-    assert notifier.notify_waiting() == 1
+    assert notifier.send_due() == 1
 
 
 @pytest.mark.parametrize(
@@ -296,13 +298,13 @@ def test_a_letter_that_may_be_taken_later_is_never_given_up(
     Server.refuses, Server.error = {"mara@example.org"}, error
     notifier = Notifier()
     for _ in range(2 * 60):  # an hour
-        assert notifier.notify_waiting() == 0
+        assert notifier.send_due() == 0
         assert not Notice.objects.exists()
         clock.now += 30
     assert 12 <= Server.tries <= 20
     Server.refuses = set()
     clock.now += 300
-    assert [notifier.notify_waiting(), notifier.notify_waiting()] == [1, 0]
+    assert [notifier.send_due(), notifier.send_due()] == [1, 0]
 
 
 def test_whoever_rests_keeps_nobody(
@@ -310,21 +312,21 @@ def test_whoever_rests_keeps_nobody(
 ) -> None:
     """Those whose mail is refused take no place among those that one look reads."""
     settings.EMAIL_BACKEND = f"{__name__}.Server"
-    monkeypatch.setattr(waits, "AT_ONCE", 2)
+    monkeypatch.setattr(dues, "AT_ONCE", 2)
     for _ in range(3):
         asking(mara)
     asking(person("nora", email="nora@example.org"))
     Server.refuses, Server.error = {"mara@example.org"}, refused(LATER)
     notifier = Notifier()
-    assert [notifier.notify_waiting(), notifier.notify_waiting()] == [0, 1]
+    assert [notifier.send_due(), notifier.send_due()] == [0, 1]
     assert told() == ["nora@example.org"]
 
 
 def test_one_look_reads_so_many_and_the_next_the_others(mara: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits, "AT_ONCE", 2)
+    monkeypatch.setattr(dues, "AT_ONCE", 2)
     for _ in range(5):
         asking(mara)
-    assert [notifier.notify_waiting() for notifier in [Notifier()] * 4] == [1, 1, 1, 0]
+    assert [notifier.send_due() for notifier in [Notifier()] * 4] == [1, 1, 1, 0]
     assert Notice.objects.count() == 5
 
 
@@ -337,11 +339,11 @@ def test_what_was_told_is_not_read_again(
     for owner in (mara, *staff):
         for _ in range(5):
             asking(owner)
-    assert Notifier().notify_waiting() == 3
+    assert Notifier().send_due() == 3
     rows: list[Any] = []
     monkeypatch.setattr(waits, "_wait", rows.append)
-    with django_assert_max_num_queries(6) as asked:
-        assert people_to_notify() == []
+    with django_assert_max_num_queries(8) as asked:
+        assert due() == []
     assert rows == []
     assert max(len(query["sql"]) for query in asked.captured_queries) < 10_000
 
@@ -351,15 +353,15 @@ def test_a_turn_that_waits_without_a_pause_is_left_alone(mara: User) -> None:
     story = Story(mara)
     Prompt.objects.filter(pk=story.prompt.pk).update(state=State.WAITING)
     asking(mara)
-    assert Notifier().notify_waiting() == 1
+    assert Notifier().send_due() == 1
 
 
 def test_what_was_decided_meanwhile_is_not_told(mara: User, monkeypatch: pytest.MonkeyPatch) -> None:
     _story, output = asking(mara)
-    found = people_to_notify()
+    found = due()
     decide(output.pk, mara, "reject", digest=output.digest, via="page")
-    monkeypatch.setattr(mails, "people_to_notify", lambda but: found)
-    assert Notifier().notify_waiting() == 0
+    monkeypatch.setattr(mails, "due", lambda but: found)
+    assert Notifier().send_due() == 0
     assert not mail.outbox
 
 
@@ -399,11 +401,11 @@ def test_of_two_sweeps_at_once_one_tells(mara: User) -> None:
     start = threading.Barrier(2)
 
     def sweep() -> None:
-        found = people_to_notify()
+        found = due()
         start.wait(30)
         with mail.get_connection() as server:
-            for who, waits in found:
-                Notifier()._notify(who, waits, server)
+            for who, told in found:
+                Notifier()._notify(who, told, server)
         connection.close()
 
     both = [threading.Thread(target=sweep) for _ in range(2)]

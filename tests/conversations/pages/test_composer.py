@@ -55,11 +55,12 @@ def test_a_conversation_begins_with_files_and_shows_them(client: Client, owner: 
     assert said
     assert said.text() == "Sum up. sales.csv 8 bytes a<b>.csv 2.0 KB"
     links = [each.elements[0].attributes["href"] for each in said.elements[-1].elements]
-    assert links == [f"/files/{file.pk}/" for file in files]
-    answer = client.get(links[0])
+    assert links == [f"/files/{file.pk}/view/" for file in files]
+    answer = client.get(f"/files/{files[0].pk}/")
     assert (b"".join(answer), answer["Content-Disposition"]) == (b"x" * 8, 'attachment; filename="sales.csv"')
     client.force_login(person("bob"))
     assert client.get(links[0]).status_code == 404
+    assert client.get(f"/files/{files[0].pk}/").status_code == 404
 
 
 def test_files_alone_are_a_message_that_says_nothing(client: Client, owner: User) -> None:

@@ -7,8 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from conversations.display.faithful import command_lines, first_line, inert, visible
-from conversations.pages.timeline.markdown import render
+from conversations.display.faithful import first_line, inert, visible
+from conversations.display.rendering.faithful_code import command_lines
+from conversations.display.rendering.markdown import render
 from tests.conversations.support import Story, asking, person, says
 
 HOSTILE = [

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.template.loader import render_to_string
 from django.test import Client
 
@@ -49,6 +54,21 @@ def draft(story: Story, path: str, text: str, attempt: int = 1) -> None:
         path=path,
         defaults={"attempt": attempt, "fence": 1, "text": text, "size": len(text)},
     )
+
+
+@contextmanager
+def before_query(number: int, do: Callable[[], object]) -> Iterator[list[int]]:
+    """Call `do` before the query with this number, from 0, of those made in this block. Yields a list of its number."""
+    made, fell = itertools.count(), list[int]()
+
+    def look(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        if not fell and next(made) == number:
+            fell.append(number)
+            do()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(look):
+        yield fell
 
 
 def assert_same(page: Page, other: Page) -> None:
@@ -238,6 +258,33 @@ def test_text_streams_in_pieces_and_becomes_the_record(client: Client, owner: Us
     assert page.turns.find(f"d-{story.prompt.pk}-1") is None
     assert shown in page.turns.text()
     assert_same(page, opened(client, story))
+
+
+@pytest.mark.parametrize("open_page", [True, False])
+def test_a_text_recorded_while_a_frame_is_made_is_shown_once(client: Client, owner: User, open_page: bool) -> None:
+    """Whichever query the commit falls before, the draft or the recorded text is in the frame, and never both."""
+    for number in range(100):
+        story = Story(owner)
+        story.asks_model()
+        page, live = opened(client, story), LivePage(story.conversation.pk)
+        page.take(live.changed([story.prompt.pk]))
+        draft(story, "1", "A slow answer.")
+        page.take(live.drafted())
+
+        def stops(story: Story = story) -> None:
+            Draft.objects.all().delete()
+            story.answers(Step("model", "text", {"text": "A slow answer.", "partial": True}))
+            story.ends("cancelled", "user_cancel")
+
+        with before_query(number, stops) as fell:
+            frame = live.changed([story.prompt.pk]) if open_page else catch_up(story.conversation.pk, 0)[0]
+        page.take(frame)
+        assert page.turns.text().count("A slow answer.") == 1, f"before query {number}"
+        if not fell:
+            break
+        page.take(live.changed([story.prompt.pk]))
+        assert_same(page, fresh(story))
+    assert 5 < number < 99
 
 
 def test_text_that_begins_anew_replaces_what_was_there(client: Client, owner: User) -> None:

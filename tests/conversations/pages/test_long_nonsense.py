@@ -10,7 +10,7 @@ import pytest
 from agents.providers.common import reasoning
 from agents.providers.json import answer
 from agents.providers.json.stream import Held
-from conversations.pages.timeline import markdown
+from conversations.display.rendering import markdown
 from conversations.pages.timeline.growing import GrowingText
 from conversations.prompts.titles import title_from
 

@@ -58,7 +58,7 @@ def test_a_question_is_answered_in_words(client: Client, owner: User, site: Site
     card = card_in(client.get(page(prompt)).text)
     assert "Two lists are named \u201cautumn\u201d.\n\nWhich one?" in card
     assert "Reject" not in card
-    assert "if nobody answers" in words(card)
+    assert "Expires " in words(card)
     refused = client.post(at("decide", gate), said(gate, "answer", answer="  "))
     assert refused.status_code == 400
     assert 'aria-invalid="true"' in refused.text
@@ -332,7 +332,7 @@ def test_a_stranger_may_not_answer(client: Client, owner: User, site: Site, kind
     person("mara", "decide_approval", first_name="Mara", is_staff=True)
     client.force_login(owner)
     shown = client.get(page(prompt)).text
-    assert "Mara can decide this in the administration." in words(shown)
+    assert "Mara can decide this under Approvals." in words(shown)
     assert 'name="answer"' not in card_in(shown)
     assert client.post(address, sent).status_code in (403, 409)
     assert fresh(gate).gate == GateState.PENDING

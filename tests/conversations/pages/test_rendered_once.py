@@ -17,16 +17,20 @@ from django.db import connection
 from django.test import Client
 from django.test.signals import template_rendered
 from django.utils import timezone, translation
+from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 
 from conversations.approvals.decisions import decide
 from conversations.display.html_cache import html_cache
+from conversations.display.rendering.formulas import formula
+from conversations.display.rendering.message import message_html
 from conversations.models import Step
 from conversations.pages.chat.live import catch_up
 from conversations.push.access import Pass
 from conversations.push.listener import Listener
 from conversations.push.tailer import Tailer
 from conversations.push.topics import ListTopic
+from conversations.templatetags import display
 from tests.agentsite.processes import wait_for
 from tests.conversations.support import Story, asking, says
 
@@ -34,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 TEXT = "## Result\n\n- one\n- **two**\n"
 CHART = {"title": "Sums", "kind": "bar", "labels": ["a"], "series": [{"name": "Run", "values": [1.0]}], "unit": ""}
-ALL = {"markdown", "widgets/chart.html", "conversations/timeline/row.html", "conversations/card/inside.html"}
+ALL = {"markdown", "typed", "widgets/chart.html", "conversations/timeline/row.html", "conversations/card/inside.html"}
 MANAGE = """
 import sys
 import django
@@ -48,7 +52,7 @@ execute_from_command_line(["manage.py", *sys.argv[2:]])
 
 @pytest.fixture
 def rendered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """What was rendered and how often: Markdown, and templates by name."""
+    """What was rendered and how often: Markdown, what people typed, and templates by name."""
     found: Counter[str] = Counter()
     render = MarkdownIt.render
 
@@ -59,7 +63,12 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     def on_template(template: Any, **_: object) -> None:
         found[template.name] += 1
 
+    def typing(message: str) -> SafeString:
+        found["typed"] += 1
+        return message_html(message)
+
     monkeypatch.setattr(MarkdownIt, "render", counting)
+    monkeypatch.setattr(display, "message_html", typing)
     template_rendered.connect(on_template)
     yield found
     template_rendered.disconnect(on_template)
@@ -122,7 +131,7 @@ def test_new_words_are_rendered_alone(client: Client, story: Story, ann: User, r
     more.answers(says("And *more*."))
     more.ends()
     assert "<em>more</em>" in page(client, story)
-    assert {name: rendered[name] for name in ALL if rendered[name]} == {"markdown": 1}
+    assert {name: rendered[name] for name in ALL if rendered[name]} == {"markdown": 1, "typed": 1}
 
 
 def test_another_renderer_renders_again(
@@ -155,10 +164,11 @@ def test_what_another_process_removes_goes_from_memory(
     alone = html_cache.size
     other = Story(ann)
     other.asks_model()
-    other.answers(says("A *secret*."))
+    other.answers(says("A *secret*: $\\text{swordfish}$."))
     other.ends()
     page(client, other)
     assert html_cache.size > alone
+    assert formula.cache_info().currsize > 0
     rendered.clear()
     seq = Step.objects.get(prompt=other.prompt, type="text").seq
     steps = [str(seq)] if how == "redact" else []
@@ -166,6 +176,7 @@ def test_what_another_process_removes_goes_from_memory(
     page(client, story)
     assert rendered.keys() >= ALL
     assert html_cache.size == alone
+    assert formula.cache_info().currsize == 0
 
 
 def test_an_open_page_makes_it_go_soon(client: Client, story: Story, ann: User) -> None:

@@ -24,8 +24,6 @@ from conversations.prompts.killswitch import SiteStopped, active_switch, enforce
 from conversations.prompts.start import continue_prompt, start_conversation, start_prompt
 from conversations.verification.stored import verify
 from conversations.worker.drafts import Drafts
-from conversations.worker.drain import DrainLoop
-from conversations.worker.hosts import take_drain
 from conversations.worker.runner import Runner
 from tests.api.client import error_of, with_key
 from tests.conversations.recorded import LEASE, ONE_GATE, Site, at_once, in_this_thread, meddle, pending, taken
@@ -34,6 +32,7 @@ from tests.conversations.worker.test_drafts import Streaming
 from tests.engine.cast import Command
 from tests.engine.cast import site as cast_site
 from tests.engine.support import says
+from tests.idle import new_drain, until_idle
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/conversations/killswitch/"
@@ -122,9 +121,8 @@ def test_what_runs_ends_also_where_that_cannot_be_written_yet(
     prompt = site.starts(ann)
     registry, _ = cast_site(Streaming([says("Slow and long.")], between=waits), site.world.tools())
     monkeypatch.setattr("agents.registry.policies", lambda: registry)
-    drain = DrainLoop("test")
-    assert take_drain(drain.host, drain.token, LEASE)
-    assert async_to_sync(drain)() == 1
+    drain = new_drain()
+    assert async_to_sync(until_idle)(drain) == 1
     prompt.refresh_from_db()
     assert (prompt.state, drain.stopping) == (State.CANCELLED, True)
     said = [step for step in Row.objects.filter(prompt=prompt).order_by("seq") if step.type in ("cancel", "text")]

@@ -120,9 +120,12 @@ async def test_a_page_of_somebody_else_is_told_so(ann: User, bob: User) -> None:
             assert first["type"] == "websocket.accept"
 
 
-async def test_approvals_are_for_staff(ann: User) -> None:
-    async with opened("/ws/approvals/", await aside(cookie, ann)) as (socket, _):
+async def test_approvals_are_for_people_who_decide(ann: User, bob: User) -> None:
+    await aside(bob.groups.clear)
+    async with opened("/ws/approvals/", await aside(cookie, bob)) as (socket, _):
         assert await socket.closed() == 4403
+    async with opened("/ws/approvals/", await aside(cookie, ann)) as (socket, _):
+        assert json.loads(await socket.text())["waiting"] == 0
 
 
 async def test_a_key_needs_no_origin(ann: User, bob: User) -> None:
@@ -228,11 +231,11 @@ async def test_a_revoked_key_ends_its_socket_and_its_stream(ann: User) -> None:
 
 
 @pytest.mark.usefixtures("often")
-async def test_who_is_no_staff_any_more_is_told_of_no_approvals(kim: User) -> None:
-    await aside(User.objects.filter(pk=kim.pk).update, is_staff=True)
+async def test_who_may_decide_nothing_any_more_is_told_of_no_approvals(kim: User) -> None:
     async with opened("/ws/approvals/", await aside(cookie, kim)) as (socket, _):
         assert json.loads(await socket.text())["waiting"] == 0
-        await aside(User.objects.filter(pk=kim.pk).update, is_staff=False)
+        await aside(kim.groups.clear)
+        await aside(kim.user_permissions.clear)
         assert await socket.closed() == 4403
 
 

@@ -21,10 +21,11 @@ from django.test import AsyncClient
 
 from conversations.accounts.presence import was_ever_present
 from conversations.approvals.decisions import decide
+from conversations.database import commits
 from conversations.database import threads as reader
 from conversations.models import ApiKey, Conversation
 from conversations.prompts.listing import rename
-from conversations.push import access, feed, hub, list_state, listener, share, tailer, topics, watch
+from conversations.push import access, feed, hub, list_state, listener, share, tailer, topics
 from conversations.push.access import Pass
 from conversations.push.feed import EventFeed, Feed, PageFeed, PersonFeed, text_of
 from conversations.push.hub import Hub
@@ -122,7 +123,7 @@ async def test_a_topic_that_began_after_a_client_had_read(
     """At a later step than the client read up to: its first message says so, and the client reads the steps between."""
     go = threading.Event()
 
-    class Late(watch.Watch):
+    class Late(commits.Watch):
         def wait(self, seconds: float) -> None:
             go.wait(PATIENCE_SECONDS)
             time.sleep(0.05)
@@ -141,7 +142,7 @@ async def test_a_topic_that_began_after_a_client_had_read(
             await first.listens(lambda: first.has('data-seq="3"'))
 
 
-class Mute(watch.Watch):
+class Mute(commits.Watch):
     """A watch that reports nothing."""
 
     def wait(self, seconds: float) -> None:
@@ -319,18 +320,40 @@ def test_a_list_and_its_standing_tell_the_same_of_the_disk(ann: User, monkeypatc
 def test_what_all_must_know_is_read_once_for_all_people(
     ann: User, bob: User, kim: User, django_assert_num_queries: Any
 ) -> None:
-    """For any number of lists: one query each for notices and digests; and none if nothing changed."""
+    """For any number of lists: one query each for notices and digests; and none if nothing changed.
+
+    One more counts what waits for a person who decides for others.
+    """
     tailer = Tailer(lambda topic, message: None)
     lists = [topics.ListTopic(person.pk) for person in (ann, bob, kim)]
     for each in lists:
         each.begin()
         each.catch_up()
-    with django_assert_num_queries(2):
-        look = tailer._read([*lists], watch.ChangeNotice(everything=True))
+    lists[2].look(Look({}, recount=True))
+    with django_assert_num_queries(3):
+        look = tailer._read([*lists], commits.ChangeNotice(everything=True))
         assert [each.look(look) for each in lists] == [None] * len(lists)
     with django_assert_num_queries(0):
-        look = tailer._read([*lists], watch.ChangeNotice())
+        look = tailer._read([*lists], commits.ChangeNotice())
         assert [each.look(look) for each in lists] == [None] * len(lists)
+
+
+def test_who_may_no_longer_decide_for_others_is_not_told_how_many_wait(
+    ann: User, kim: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nothing else changes on their page."""
+    topic = ListTopic(kim.pk)
+    topic.begin()
+    topic.catch_up()
+    asking(ann)
+    topic.look(Look({}, recount=True))
+    asking(ann)
+    told = topic.look(Look({}, recount=True)) or []
+    assert 'data-v="2"' in "".join(told)
+    kim.user_permissions.clear()
+    monkeypatch.setattr(topics, "ALL_SECONDS", 0)
+    told = topic.look(Look({}, recount=True)) or []
+    assert 'data-v="0"' in "".join(told)
 
 
 async def test_approvals_that_are_what_they_were_are_told_to_who_read_between(

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 
 from conversations.accounts import presence
+from conversations.database.commits import ChangeNotice, Watch
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact
 from conversations.models import Draft
@@ -18,7 +19,6 @@ from conversations.prompts.listing import archive, mark_seen, rename, unarchive
 from conversations.push import tailer, topics
 from conversations.push.tailer import Tailer
 from conversations.push.topics import ApprovalsTopic, ListTopic, Look, PageTopic, Topic
-from conversations.push.watch import ChangeNotice, Watch
 from tests.conversations.listening import Listener, Transcript, aside, cookie, following, opened
 from tests.conversations.support import Story, asking, says
 
@@ -135,9 +135,11 @@ async def test_a_look_that_failed_loses_nothing_of_what_was_done(
     story, session = await aside(spoken, ann, "It is swordfish."), await aside(cookie, ann)
     original: Callable[..., Any] = getattr(Tailer, at)
     failed: list[object] = []
+    armed: list[bool] = []
 
     def fails_once(self: Tailer, *seen: Any) -> Any:
-        if not failed and any(getattr(each, "changed", None) or getattr(each, "conversations", None) for each in seen):
+        told = (getattr(each, name, None) for each in seen for name in ("changed", "everything", "conversations"))
+        if armed and not failed and any(told):
             failed.append(seen)
             raise OperationalError("once")
         return original(self, *seen)
@@ -149,6 +151,7 @@ async def test_a_look_that_failed_loses_nothing_of_what_was_done(
     async with opened("/ws/me/", session) as (window, _), opened(address, session) as (page, _):
         await shows(window, "Look around.")
         await shows(page, "swordfish")
+        armed.append(True)
         await aside(redact, talk, [1, 5], ann, "A password.")
         await shows(window, "[redacted]", lacks="Look around.")
         await shows(page, "[redacted]", lacks="swordfish")

@@ -46,11 +46,14 @@ FILL = """
 import django
 django.setup()
 from django.contrib.auth.models import User
+from django.db import transaction
 from tests.conversations.support import Story, says
-story = Story(User.objects.get())
-for number in range(10):
-    story.asks_model()
-    story.answers(*(says("x" * 400_000) for _ in range(10)))
+with transaction.atomic():  # else the site's worker takes up the turn at once
+    story = Story(User.objects.get())
+    for number in range(10):
+        story.asks_model()
+        story.answers(*(says("x" * 400_000) for _ in range(10)))
+    story.ends()
 print(story.conversation.pk)
 """
 

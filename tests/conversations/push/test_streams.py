@@ -55,6 +55,18 @@ async def test_it_goes_on_where_the_client_stood(ann: User, by: str) -> None:
         assert [event["type"] async for event in stream.events()] == ["prompt.completed"]
 
 
+@pytest.mark.parametrize(
+    ("after", "header"), [("two", ""), ("-1", ""), ("", "two"), ("-1", "2"), ("2", "-1"), (str(10**19), "2")]
+)
+async def test_where_a_client_stood_must_be_a_number_wherever_it_says_so(ann: User, after: str, header: str) -> None:
+    key = await aside(key_for, ann)
+    story = await aside(Story, ann)
+    headers = {"Authorization": f"Bearer {key}"} | ({"Last-Event-ID": header} if header else {})
+    response = await AsyncClient().get(f"/api/prompts/{story.prompt.pk}/events/?after={after}", headers=headers)
+    assert response.status_code == 400
+    assert "Send the number of a step" in response.json()["error"]["message"]
+
+
 async def test_who_has_the_end_is_told_not_to_come_back(ann: User) -> None:
     key = await aside(key_for, ann)
     story = await aside(Story, ann)

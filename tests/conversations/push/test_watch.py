@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from agents.engine.ledger import Step
 from conversations.database import hints
+from conversations.database.commits import ChangeNotice, Watch
 from conversations.erasure.conversations import erase
 from conversations.ledger.claims import Claim
 from conversations.ledger.locked import locked_turn
@@ -22,7 +23,7 @@ from conversations.models import Conversation, Draft, Prompt
 from conversations.prompts.killswitch import turn_off, turn_on
 from conversations.prompts.listing import archive, mark_seen, rename
 from conversations.prompts.start import start_conversation, start_prompt
-from conversations.push.watch import ChangeNotice, Watch, open_watch
+from conversations.push.watch import open_watch
 from conversations.worker.drafts import DraftRow, store
 from tests.conversations.recorded import at_once, meddle, said, taken
 
@@ -288,3 +289,14 @@ def test_the_kill_switch_concerns_everything(watch: Watch) -> None:
     assert watch.wait(SOON) == ChangeNotice(everything=True)
     assert turn_off(None)
     assert watch.wait(SOON) == ChangeNotice(everything=True)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("said", ["", "12,new:7", "?"])
+def test_what_is_not_understood_may_be_about_anything(watch: Watch, said: str) -> None:
+    """Another version of the site, or a program of somebody else's: whoever listens goes on listening."""
+    meddle("SELECT pg_notify(%s, %s)", [hints.CHANNEL, said])
+    notice = watch.wait(SOON)
+    assert notice
+    assert notice.everything
+    assert watch.wait(0) is None

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from conversations.accounts.keys import make_key
 from conversations.models import ApiKey, PassthroughUsage, Quota, Usage
-from conversations.usage.quotas import over_tokens
+from conversations.usage.quotas import OverQuota, check
 from conversations.usage.totals import DAY, MONTH, NOTHING, by_key, of_person
 from tests.api.client import with_key
 from tests.conversations.support import person
@@ -90,9 +90,10 @@ def test_a_persons_sums_have_it_too(busy: User) -> None:
 
 def test_a_quota_of_tokens_counts_both(busy: User) -> None:
     Quota.objects.create(user=busy, tokens_a_day=1208)
-    assert over_tokens(busy.pk) is None
+    check(busy.pk)
     Quota.objects.update(tokens_a_day=1207)
-    assert "1,207 tokens were used" in str(over_tokens(busy.pk))
+    with pytest.raises(OverQuota, match="1,207 tokens were used"):
+        check(busy.pk)
 
 
 def test_programs_are_told(busy: User) -> None:

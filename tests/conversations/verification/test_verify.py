@@ -16,7 +16,9 @@ from agents.engine.outputs.timeline import Outputs
 from conversations.database import guard
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact
-from conversations.ledger.journal import CHANGING, append, read_steps
+from conversations.ledger.journal import append
+from conversations.ledger.reading import read_steps
+from conversations.ledger.rows import CHANGING
 from conversations.models import Conversation, File, Origin, Output, Prompt, State
 from conversations.models import Step as Row
 from conversations.prompts.start import (
@@ -210,9 +212,9 @@ def test_what_a_turn_goes_on_with_or_asks_again_is_told(ann: User, site: Site) -
 def test_who_asked_for_a_turn_is_told(ann: User, bob: User, site: Site, prompt: Prompt) -> None:
     """Where its call says so: one in which nobody says anything is the system's, whoever had it started."""
     unsaid = start_prompt(prompt.conversation, ann, None, origin=Origin.API)
-    triggered = start_prompt(start_conversation(ann), None, "Every day.", origin=Origin.TRIGGER)
-    assert [*told(unsaid), *told(triggered)] == []
-    for asked in (prompt, triggered):
+    by_system = start_prompt(start_conversation(ann), None, "Every day.", origin=Origin.WORKFLOW)
+    assert [*told(unsaid), *told(by_system)] == []
+    for asked in (prompt, by_system):
         meddle("UPDATE conversations_prompt SET asked_by_id = %s WHERE id = %s", [bob.pk, asked.pk])
         assert told(asked) == [f"seq 1: {asked} differs from its call: asked_by_id"]
 

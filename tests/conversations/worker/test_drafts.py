@@ -18,19 +18,18 @@ from agents.engine.errors import Cancelled, ProviderError
 from agents.engine.interfaces.provider import Answer, Request, TextDelta
 from agents.engine.ledger import Step
 from conversations.ledger.claims import Claim
-from conversations.ledger.journal import PromptJournal
+from conversations.ledger.group_commit import GroupCommit, PromptJournal
 from conversations.models import Draft, Output, Prompt, State
 from conversations.models import Step as StepRow
 from conversations.prompts.start import cancel_prompt, start_conversation, start_prompt
 from conversations.verification.rules import problems_of
 from conversations.verification.stored import verify
 from conversations.worker.drafts import DRAFT_MOST, Drafts, PromptDrafts
-from conversations.worker.drain import DrainLoop
-from conversations.worker.hosts import take_drain
 from conversations.worker.runner import Runner
-from tests.conversations.recorded import LEASE, Site, in_this_thread, meddle, place, record, said, taken
+from tests.conversations.recorded import Site, in_this_thread, meddle, place, record, said, taken
 from tests.engine.cast import site as cast_site
 from tests.engine.support import ScriptedProvider, call, says
+from tests.idle import new_drain, until_idle
 
 pytestmark = pytest.mark.django_db
 
@@ -70,7 +69,7 @@ def stored(path: str = "1") -> tuple[str, int]:
 def records(held: Claim, prompt: Prompt, drafts: PromptDrafts, *steps: Step) -> None:
     """The claim's worker records these steps."""
     at = place(prompt)
-    journal = PromptJournal(at, held.fence, in_this_thread, drafts.close)
+    journal = PromptJournal(at, held.fence, GroupCommit(in_this_thread), drafts.close)
     async_to_sync(journal.record)(record(prompt, at, *steps))
 
 
@@ -242,7 +241,7 @@ def test_a_draft_stays_where_the_record_is_refused(
     growing.add("1", "One.", 1)
     write(drafts)
     at = place(prompt)
-    behind = PromptJournal(at, held.fence, in_this_thread, growing.close)
+    behind = PromptJournal(at, held.fence, GroupCommit(in_this_thread), growing.close)
     late = record(prompt, at, CALL, RESULT)
     records(held, prompt, growing, said("Somebody else's."))
     with pytest.raises(Exception, match="appended by others"):
@@ -264,12 +263,49 @@ def test_all_drafts_of_a_turn_go_with_its_end(
     assert set(Draft.objects.values_list("prompt_id", flat=True)) == {other.claim.prompt}
 
 
+def test_a_record_that_joins_those_before_a_write_leaves_no_draft(ann: User, held: Claim, prompt: Prompt) -> None:
+    """The thread is busy; a record waits for it, then a write, then a record that is committed with the first one."""
+    other = start_prompt(start_conversation(ann), ann, "Go.")
+    claims, places = [taken(other), held], [place(other), place(prompt)]
+    said_first, ended = record(other, places[0], said()), record(prompt, places[1], CALL, said("One."), RESULT)
+
+    async def run() -> None:
+        thread, asked = asyncio.Lock(), []
+
+        async def write(function: Callable[..., Any], *args: Any) -> Any:
+            asked.append(function)
+            async with thread:  # one after the other, in this order
+                return await in_this_thread(function, *args)
+
+        async def start(work: Awaitable[object], jobs: int) -> asyncio.Future[object]:
+            task = asyncio.ensure_future(work)
+            while len(asked) < jobs:  # noqa: ASYNC110 - the other tasks of this loop
+                await asyncio.sleep(0)
+            return task
+
+        commit, drafts = GroupCommit(write), Drafts(write)
+        growing = [drafts.of(claim) for claim in claims]
+        first, second = (
+            PromptJournal(at, claim.fence, commit, each.close)
+            for at, claim, each in zip(places, claims, growing, strict=True)
+        )
+        growing[1].add("1", "One.", 1)
+        async with thread:
+            work = [await start(first.record(said_first), 1), await start(drafts.write(), 2)]
+            work.append(await start(second.record(ended), 2))
+            await asyncio.sleep(0)
+        await asyncio.gather(*work)
+
+    async_to_sync(run)()
+    assert not Draft.objects.exists()
+
+
 def test_a_record_without_drafts_asks_for_none(
     growing: PromptDrafts, held: Claim, prompt: Prompt, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     """A round's cost is that of its record: the conversation, the prompt, the steps, the outputs."""
     at = place(prompt)
-    journal = PromptJournal(at, held.fence, in_this_thread, growing.close)
+    journal = PromptJournal(at, held.fence, GroupCommit(in_this_thread), growing.close)
     new = record(prompt, at, CALL, said(), RESULT)
     waits = connection.vendor == "postgresql"  # it says how long it waits for a lock
     with django_assert_num_queries(6 + waits) as seen:  # with the savepoint, which stands for the transaction
@@ -287,9 +323,16 @@ class Failing:
     errors: list[Exception] = field(default_factory=list)
 
     async def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
+        def work() -> Any:
+            with connection.execute_wrapper(self._fail):
+                return function(*args)
+
+        return await in_this_thread(work)
+
+    def _fail(self, execute: Callable[..., Any], *statement: Any) -> Any:
         if self.errors:
             raise self.errors.pop(0)
-        return await in_this_thread(function, *args)
+        return execute(*statement)
 
 
 def test_where_the_database_does_not_answer_the_pieces_are_kept(held: Claim) -> None:
@@ -616,7 +659,6 @@ async def test_writing_goes_on_whatever_goes_wrong(
 @pytest.mark.django_db(transaction=True)
 def test_the_drain_writes_them_while_it_works(ann: User, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks for it: ten times a second, in the thread that owns the connection."""
-    monkeypatch.setattr("conversations.worker.drain.IDLE_SECONDS", 0.3)
     prompt = site.starts(ann)
     seen: list[str] = []
 
@@ -629,9 +671,8 @@ def test_the_drain_writes_them_while_it_works(ann: User, site: Site, monkeypatch
 
     registry, _ = cast_site(Streaming([says("Slow.")], between=waits), site.world.tools())
     monkeypatch.setattr("agents.registry.policies", lambda: registry)
-    drain = DrainLoop("test")
-    assert take_drain(drain.host, drain.token, LEASE)
-    assert async_to_sync(drain)() == 1
+    drain = new_drain()
+    assert async_to_sync(until_idle)(drain) == 1
     assert seen == ["Slow. "]
     prompt.refresh_from_db()
     assert prompt.state == State.COMPLETED

@@ -6,25 +6,28 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from pytest_django.fixtures import Settings
 
+from agents.engine.errors import Behind
 from agents.engine.tools.tool import ToolCall
 from conversations.database import retries
-from conversations.ledger.claims import Claim
+from conversations.ledger.claims import Claim, renew
+from conversations.ledger.journal import append
+from conversations.ledger.locked import locked_turn
 from conversations.models import Conversation, Draft, File, Prompt, State
 from conversations.prompts.killswitch import turn_on
 from conversations.prompts.start import cancel_prompt
 from conversations.verification.stored import verify
 from conversations.worker import drafts
-from conversations.worker import drain as drains
 from conversations.worker.leases import LeaseKeeper
 from tests.agentsite.processes import wait_for
-from tests.conversations.recorded import Site, at_once, in_this_thread, taken
+from tests.conversations.recorded import Site, at_once, in_this_thread, place, record, said, taken
 from tests.conversations.worker.test_drain import drained
 from tests.engine.cast import Name
 from tests.engine.support import call, says
@@ -37,7 +40,6 @@ MOST_SECONDS = 10.0
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drains, "IDLE_SECONDS", 0.05)
     monkeypatch.setattr(retries, "FIRST_SECONDS", 0.05)
 
 
@@ -147,3 +149,48 @@ def test_leases_of_others_are_renewed_and_none_counts_as_lost(ann: User, site: S
     began = time.monotonic()
     assert at_once(hangs) == [None]
     assert (lost, time.monotonic() - began < MOST_SECONDS) == ([], True)
+
+
+def test_renewing_waits_for_a_turn_without_those_that_are_locked_after_it(ann: User, site: Site) -> None:
+    """Records of several turns lock them by conversation: each would wait for the other."""
+    first, *others = (taken(site.starts(ann, *SCRIPT)) for _ in range(8))
+
+    def waits() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction is told the same again
+            cursor.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+                " AND wait_event_type = 'Lock' AND query LIKE 'UPDATE conversations_prompt SET lease_until%'"
+            )
+            return bool(cursor.fetchall())
+
+    def locks() -> Any:
+        with transaction.atomic():
+            Prompt.objects.select_for_update().get(pk=first.prompt)
+            locked.set()
+            wait_for(waits)
+            rows = Prompt.objects.select_for_update(nowait=True).filter(pk__in=[each.prompt for each in others])
+            assert len(rows) == len(others)
+
+    Prompt.objects.filter(pk=first.prompt).update(strikes=0)  # its row is the last in the table now
+    held, locked = {first, *others}, threading.Event()
+    assert at_once(locks, lambda: renew(held if locked.wait(30) else (), 30)) == [None, {each.prompt for each in held}]
+
+
+def test_a_worker_that_is_behind_waits_for_nobody_with_the_row_of_its_turn(ann: User, site: Site) -> None:
+    """Whoever has the conversation, and writes to the turn next, would wait for it, and it for them."""
+    prompt = site.starts(ann, *SCRIPT)
+    held, behind = taken(prompt), place(prompt)
+    with locked_turn(prompt.pk) as turn:
+        turn.append([said("Meanwhile.")])
+
+    def writes() -> None:
+        with transaction.atomic():
+            append(behind, record(prompt, behind, said("Late.")), fence=held.fence)
+
+    with locked_turn(prompt.pk) as turn:
+        (error,) = at_once(writes)
+        turn.append([said("And again.")])
+    assert isinstance(error, Behind), error
+    assert ([step.payload["text"] for step in error.steps], behind.seq) == (["Meanwhile."], error.last_id)
+    assert verify(prompt.conversation_id).problems == []

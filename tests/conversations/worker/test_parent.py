@@ -19,7 +19,7 @@ from pytest_django.fixtures import Settings
 
 from conversations.database.sql import database_time
 from conversations.ledger.claims import claim
-from conversations.models import Prompt, Worker
+from conversations.models import Drain, Prompt, Worker
 from conversations.notifications import mail
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker import hosts
@@ -35,15 +35,20 @@ class Silent:
     """A cluster that runs and says nothing. `ended`: whether its host's drain was free each time it was ended."""
 
     running = True
+    pid = 0
 
     def __init__(self) -> None:
         self.ended: list[bool] = []
 
     def stop(self, *_args: object) -> None:
-        self.ended.append(hosts.drain_is_free(hosts.this_host()))
+        self.ended.append(not hosts.live_drains(hosts.this_host()))
 
     def start(self) -> None:
         """It is as silent as before."""
+
+    def tend(self) -> float:
+        """Return the seconds until it may start again."""
+        return 60.0
 
 
 @pytest.fixture
@@ -85,7 +90,7 @@ def long_after() -> Callable[[], bool]:
 
 def drains(seconds: float) -> None:
     """This host's drain is held for so long."""
-    Worker.objects.filter(host=hosts.this_host()).update(drain_until=database_time() + seconds)
+    assert hosts.take_drain(hosts.this_host(), 0, f"{this_process()}/token", seconds)
 
 
 @pytest.mark.parametrize("error", [TypeError("a wait without a pause"), OperationalError("no such table")])
@@ -100,7 +105,7 @@ def test_what_fails_in_telling_keeps_no_silent_cluster(
         tried.append("to tell")
         raise error
 
-    monkeypatch.setattr(mail, "people_to_notify", tellings)
+    monkeypatch.setattr(mail, "due", tellings)
     monkeypatch.setattr(Parent, "_replace", lambda parent: replaced.append("anew"))
     settings.AGENTSITE_BEAT_SECONDS = settings.AGENTSITE_START_SECONDS = 0.5
     parent = Parent()
@@ -152,12 +157,12 @@ def test_a_replacement_that_breaks_off_leaves_no_stop_mark(
     def stops() -> bool:
         return Worker.objects.get(host=parent.host).stopping
 
-    def fails(_host: str) -> bool:
+    def fails(_host: str) -> dict[int, str]:
         if stops():
             raise OperationalError("the database is away")
-        return True
+        return {}
 
-    monkeypatch.setattr(hosts, "drain_is_free", fails)
+    monkeypatch.setattr(hosts, "live_drains", fails)
     looks(parent, stops)
     parent.tend()
     assert (stops(), cluster.ended) == (False, [])
@@ -185,9 +190,21 @@ def test_a_cluster_that_keeps_dying_starts_again_after_each_pause_and_little_hap
     assert time.monotonic() - began < settings.AGENTSITE_SWEEP_SECONDS
 
 
-def test_it_is_ready_with_a_beat_after_its_own_start(parent: Parent) -> None:
+def test_a_cluster_that_does_not_run_is_asked_for_no_drains(parent: Parent, cluster: Silent) -> None:
+    """Twice a second, for as long as it does not start: it would first have to work off what nobody took."""
+    OrmQ.objects.all().delete()
+    cluster.running = False
+    parent.tend()
+    assert OrmQ.objects.filter(key=parent.host).count() == 1  # the beat
+    cluster.running = True
+    parent.tend()
+    assert OrmQ.objects.filter(key=parent.host).count() == 3  # another beat, and a drain
+
+
+def test_it_is_ready_with_a_drain_and_a_beat_after_its_own_start(parent: Parent) -> None:
     """A row of an earlier run may have the same process id: in a container they repeat."""
     began, pid = database_time(), os.getpid()
+    drains(60)
     Worker.objects.update(started_at=began - 60, beat_at=began - 30)
     assert not hosts.is_ready(parent.host, pid, began)
     Worker.objects.update(started_at=began + 1, beat_at=began + 1)
@@ -195,6 +212,8 @@ def test_it_is_ready_with_a_beat_after_its_own_start(parent: Parent) -> None:
     Worker.objects.update(beat_at=began + 2)
     assert hosts.is_ready(parent.host, pid, began)
     assert not hosts.is_ready(parent.host, pid + 1, began)
+    Drain.objects.update(until=0)
+    assert not hosts.is_ready(parent.host, pid, began)
 
 
 def test_a_stop_mark_of_another_parent_stays(parent: Parent) -> None:
@@ -235,7 +254,7 @@ def living() -> Iterator[subprocess.Popen[bytes]]:
 
 def drained(host: str, process: str, prompt: Prompt) -> None:
     """The host's drain is this process. It has held this turn for seven seconds, and does for another ten minutes."""
-    assert hosts.take_drain(host, f"{process}/token", 600)
+    assert hosts.take_drain(host, 0, f"{process}/token", 600)
     assert claim(prompt.pk, hosts.worker_name(host, process), 600)
     Prompt.objects.filter(pk=prompt.pk).update(claimed_at=F("claimed_at") - 7)
 
@@ -257,20 +276,22 @@ def test_what_a_drain_held_that_died_goes_on_at_the_next_look(parent: Parent, de
     drained(parent.host, dead, prompt)
     OrmQ.objects.all().delete()
     parent.tend()
-    assert hosts.drain_is_free(parent.host)
+    assert not hosts.live_drains(parent.host)
     assert OrmQ.objects.filter(key=parent.host).count() == 2  # a beat, and a drain
     assert was_lost(prompt)
 
 
+@pytest.mark.parametrize("parent", [30], indirect=True)  # it is not to lose its patience
 def test_what_a_living_drain_holds_is_left_to_it(parent: Parent, ann: User) -> None:
     """It may be slow, or the one of an earlier cluster: then its leases run out by themselves."""
     prompt = new_turn(ann)
     drained(parent.host, this_process(), prompt)
     parent.tend()
-    assert not hosts.drain_is_free(parent.host)
+    assert hosts.live_drains(parent.host)
     assert claim(prompt.pk, "worker:test", 600) is None
 
 
+@pytest.mark.parametrize("parent", [30], indirect=True)  # it is not to lose its patience
 def test_what_a_drain_in_another_container_holds_is_left_to_it(
     parent: Parent, dead: str, ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,13 +316,13 @@ def test_what_is_killed_and_goes_on_for_a_moment_is_buried_later(
     drained(parent.host, named(living.pid), prompt)
     monkeypatch.setattr(parents, "STOP_MARGIN_SECONDS", 0)
     parent._replace()
-    assert hosts.take_drain(parent.host, f"{this_process()}/new", 600)
+    assert hosts.take_drain(parent.host, 0, f"{this_process()}/new", 600)
     assert claim(prompt.pk, "worker:test", 600) is None
     living.kill()
     os.waitid(os.P_PID, living.pid, os.WEXITED | os.WNOWAIT)  # nobody has asked what became of it
     parent.tend()
     assert was_lost(prompt)
-    assert not hosts.drain_is_free(parent.host)
+    assert hosts.live_drains(parent.host)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says that it is one")

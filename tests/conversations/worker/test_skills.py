@@ -73,7 +73,7 @@ def test_a_skill_is_told_and_its_tools_come_only_once_it_is_active(skilled: Skil
     assert "csv_summary" not in offered(before)
     assert after.system.endswith("# Skill: numbers\n\nLook before you count.")
     assert "csv_summary" in offered(after)
-    assert results_in(last)[0] == "numbers is active from your next answer on, with csv_summary."
+    assert results_in(last)[0] == "numbers is active from your next answer on."
     assert errors(prompt) == ["not_found"]  # it ran, and there is no such file
 
 

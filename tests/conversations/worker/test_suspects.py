@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,6 +16,7 @@ from conversations.ledger.claims import (
     STRIKES,
     SUSPECT,
     Claim,
+    Share,
     claim,
     claimable,
     next_lapse,
@@ -23,7 +25,7 @@ from conversations.ledger.claims import (
 from conversations.ledger.journal import append
 from conversations.models import Prompt
 from conversations.prompts.start import start_conversation, start_prompt
-from tests.conversations.recorded import LEASE, meddle, place, record, said, taken
+from tests.conversations.recorded import LEASE, at_once, meddle, place, record, said, taken
 
 pytestmark = pytest.mark.django_db
 
@@ -107,6 +109,37 @@ def test_other_workers_try_the_rest(many: list[Prompt]) -> None:
     assert [claim(prompt.pk, "worker:other", LEASE) is None for prompt in many[PLACES:]] == [False] * 2
 
 
+def test_the_drains_of_a_host_try_suspects_together(many: list[Prompt]) -> None:
+    """Whoever takes the memory of a host takes all of them down. What other hosts hold does not count."""
+    lost(many, SUSPECT)
+    for prompt in many[: PLACES - 1]:
+        assert claim(prompt.pk, "worker:a_b/1.x", LEASE)
+    assert len(claimable(20, "worker:a_b/2.x")) == 3
+    assert claim(many[PLACES - 1].pk, "worker:a_b/2.x", LEASE)
+    assert claimable(20, "worker:a_b/3.x") == []
+    assert claim(many[PLACES].pk, "worker:a_b/3.x", LEASE) is None
+    assert claimable(20, "worker:a-b/1.x") == claimable(20) == ids(many[PLACES:])
+    assert claim(many[PLACES].pk, "worker:a-b/1.x", LEASE)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_drains_of_a_host_that_claim_at_the_same_moment_take_one_that_is_tried_alone(prompts: list[Prompt]) -> None:
+    lost(prompts, ALONE)
+    for _ in range(5):
+        tried = at_once(*[partial(claim, prompt.pk, f"worker:host/{prompt.pk}.x", LEASE) for prompt in prompts])
+        assert len([one for one in tried if isinstance(one, Claim)]) == 1, tried
+        meddle("UPDATE conversations_prompt SET lease_until = 0, strikes = %s", [ALONE])
+
+
+def test_suspects_are_for_every_drain_of_a_host(prompts: list[Prompt], ann: User) -> None:
+    """So that the one that was tried least is next, whatever its number."""
+    (fresh,) = started(ann, 1)
+    lost(prompts, ALONE)
+    own = fresh.pk % 2
+    assert claimable(20, "worker:a/1.x", Share(own, 2)) == [*ids(prompts), fresh.pk]
+    assert claimable(20, "worker:a/2.x", Share(1 - own, 2)) == ids(prompts)
+
+
 def test_suspects_that_run_for_long_keep_the_others_back_no_longer(many: list[Prompt]) -> None:
     """Their steps may take minutes. One that is tried alone stays alone, however long."""
     lost(many, SUSPECT)
@@ -123,7 +156,7 @@ def test_suspects_that_run_for_long_keep_the_others_back_no_longer(many: list[Pr
 
 
 def test_who_was_lost_even_so_is_tried_alone(prompts: list[Prompt], ann: User) -> None:
-    """With no other suspect beside it in its worker: the next loss is its own, or chance."""
+    """With no other suspect beside it on its host: the next loss is its own, or chance."""
     lost(prompts, ALONE)
     assert offered() == ids(prompts)
     assert taken(prompts[0]).strikes == ALONE

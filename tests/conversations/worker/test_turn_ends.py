@@ -17,10 +17,10 @@ from agents.engine.outputs.kinds import TextOutput
 from agents.engine.tools.tool import ToolCall
 from conversations.ledger.claims import Claim
 from conversations.models import Output, Prompt, Usage
+from conversations.prompts.limits import limits
 from conversations.prompts.start import continue_prompt
 from conversations.verification.rules import problems_of
 from conversations.verification.stored import verify
-from conversations.worker import runner
 from conversations.worker.drafts import Drafts
 from conversations.worker.services import PromptServices
 from tests.conversations.recorded import Site, in_this_thread, taken
@@ -116,9 +116,9 @@ def test_what_cannot_be_read_three_times_or_more_is_a_setting(ann: User, site: S
 
 def test_the_fallback_is_asked_where_the_settings_name_one(settings: Any) -> None:
     settings.AGENTSITE_MODEL_FALLBACK = ""
-    assert not runner.limits().fallback
+    assert not limits().fallback
     settings.AGENTSITE_MODEL_FALLBACK = "small"
-    assert runner.limits().fallback
+    assert limits().fallback
 
 
 # Results that are read on (S77)

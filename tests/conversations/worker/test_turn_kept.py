@@ -19,9 +19,11 @@ from agents.engine.interfaces.services import PlainServices
 from agents.engine.runtime.recorder import Recorder
 from conversations.approvals.decisions import decide
 from conversations.database.threads import Write
-from conversations.ledger import journal as journals
+from conversations.ledger import group_commit as journals
 from conversations.ledger.claims import OUTAGES, STRIKES, Claim, release
-from conversations.ledger.journal import PromptJournal, append, read_steps
+from conversations.ledger.group_commit import GroupCommit, PromptJournal
+from conversations.ledger.journal import append
+from conversations.ledger.reading import read_steps
 from conversations.models import File, Output, Prompt, Step
 from conversations.verification.stored import verify
 from conversations.worker import runner as runners
@@ -108,7 +110,7 @@ def outages_at(site: Site, prompt: Prompt, point: str) -> None:
     prompt.refresh_from_db()
 
 
-@pytest.mark.parametrize("point", ["load", "_record"])
+@pytest.mark.parametrize("point", ["_load", "_commit_next"])
 def test_a_turn_at_which_the_database_goes_away_each_time_is_struck(ann: User, site: Site, point: str) -> None:
     """It may be what takes it down, so it is given up in the end, like one that takes its workers down."""
     prompt, strikes = site.starts(ann, *SCRIPT), list[int]()
@@ -124,11 +126,11 @@ def test_a_turn_at_which_the_database_goes_away_each_time_is_struck(ann: User, s
 def test_outages_between_which_there_is_progress_do_not_add_up(ann: User, site: Site) -> None:
     prompt = site.starts(ann, *SCRIPT)
     for _ in range(OUTAGES):
-        outages_at(site, prompt, "_record")
+        outages_at(site, prompt, "_commit_next")
     held, at = taken(prompt), place(prompt)
     append(at, record(prompt, at, said()), fence=held.fence)
     release(held)
-    outages_at(site, prompt, "_record")
+    outages_at(site, prompt, "_commit_next")
     assert (prompt.outages, prompt.lease_until) == (1, 0)
 
 
@@ -141,11 +143,11 @@ def test_a_record_that_the_database_did_not_answer_is_no_fault_of_its_turn(
     prompt, left = site.starts(ann, *SCRIPT), [n]
 
     async def write(function: Callable[..., Any], *args: Any) -> Any:
-        left[0] -= is_record(args)
-        if is_record(args) and left[0] == 0 and not kept:
+        left[0] -= is_record(function)
+        if is_record(function) and left[0] == 0 and not kept:
             raise gone()
         answer = await in_this_thread(function, *args)
-        if is_record(args) and left[0] == 0:
+        if is_record(function) and left[0] == 0:
             raise gone()
         return answer
 
@@ -161,8 +163,8 @@ def test_a_record_that_the_database_did_not_answer_is_no_fault_of_its_turn(
     assert verify(prompt.conversation_id).problems == []
 
 
-def is_record(called: tuple[Any, ...]) -> bool:
-    return getattr(called[0], "__name__", "") == "_record" if called else False
+def is_record(function: Callable[..., Any]) -> bool:
+    return getattr(function, "__name__", "") == "_commit_next"
 
 
 def test_a_record_that_was_kept_is_not_written_again(ann: User, site: Site) -> None:
@@ -184,7 +186,7 @@ def test_a_record_that_was_kept_is_not_written_again(ann: User, site: Site) -> N
         await recorder.flush()
 
     journal, steps = (
-        PromptJournal(at, held.fence, in_this_thread, lambda paths: []),
+        PromptJournal(at, held.fence, GroupCommit(in_this_thread), lambda paths: []),
         read_steps(at.conversation, at.prompt),
     )
     recorder = Recorder(journal, PlainServices(), steps, at.seq, {})
@@ -196,7 +198,7 @@ def test_a_record_that_was_kept_is_not_written_again(ann: User, site: Site) -> N
 def test_a_turn_that_the_database_refuses_is_struck(ann: User, site: Site) -> None:
     """Whatever is wrong with it, it would be again, for ever: its lease lapses, as that of a lost worker does."""
     prompt = site.starts(ann, *SCRIPT)
-    site.monkeypatch.setattr(runners, "load", lambda _prompt: _raise(DataError("invalid byte sequence")))
+    site.monkeypatch.setattr(runners, "load", lambda _prompt, _kept: _raise(DataError("invalid byte sequence")))
     run(taken(prompt))
     assert Prompt.objects.get().lease_until > 0
 

@@ -51,6 +51,13 @@ async def count(call: ToolCall[Name]) -> str:
     return f"counted {call.input.name}"
 
 
+@tool("fx.note", risk=Risk.WRITE, idempotent=False)
+async def note(call: ToolCall[Name]) -> str:
+    """Do what must not be done twice, and may be granted."""
+    _count(call)
+    return f"noted {call.input.name}"
+
+
 @tool("fx.once", risk=Risk.WRITE, approval=False)
 async def once(call: ToolCall[Name]) -> str:
     """Do what must not be done twice, without asking, and hand over a file."""

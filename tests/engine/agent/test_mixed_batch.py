@@ -1,5 +1,9 @@
 """The mixed batch step by step: read, gated (edited), ungated, gated (rejected), invalid, unknown, read."""
 
+import asyncio
+from typing import Any
+
+from agents.engine.interfaces.journal import Record
 from tests.engine.cast import World, site
 from tests.engine.journals import CrashingJournal
 from tests.engine.support import call, carry_on, decide, digest_of, end_of, lines, open_gates, results_in, says
@@ -24,8 +28,8 @@ async def test_a_mixed_batch_is_recorded_as_the_vocabulary_says(world: World) ->
     assert [lines(record.steps) for record in journal.records] == [
         [". action_call", "1 action_call", "1 action_start"],
         ["1 text", *(f"1/{n} action_call" for n in range(7)), "1 action_result"],
-        ["1/0 action_result"],
         [
+            "1/0 action_result",  # it only reads, so it needs no record of its own
             "1/1/human action_call",
             "1/3/human action_call",
             "1/4 action_result",
@@ -55,8 +59,7 @@ async def test_after_the_decisions_the_batch_is_done_in_call_order(world: World)
         ["1/2 action_start"],
         ["1/2 file", "1/2 widget", "1/2 action_result"],
         ["1/3 action_result"],
-        ["1/6 action_result"],
-        ["2 action_call", "2 action_start"],
+        ["1/6 action_result", "2 action_call", "2 action_start"],
         ["2 text", "2 action_result", ". action_result"],
     ]
     assert world.done == [("fx.read", 1), ("shell.run", "rm -i a"), ("report.write", "q"), ("fx.read", 2)]
@@ -66,9 +69,34 @@ async def test_after_the_decisions_the_batch_is_done_in_call_order(world: World)
         "wrote q\n\n[file a.txt] S",
         "Error (rejected): Keep b.",
         "Error (invalid_input): command: Field required",
-        "Error (unknown_tool): No tool 'no_such'. There are: count_add, fx_read, pay, report_write, shell_run, touch.",
+        "Error (unknown_tool): No tool 'no_such'. Call tools by the names that you were given.",
         "read 2",
     ]
     end = end_of(final)
     assert end
     assert end["state"] == "completed"
+
+
+async def test_what_was_read_is_recorded_while_another_call_still_reads(world: World) -> None:
+    """Else it would wait for the slowest one, and people with it."""
+    recorded = asyncio.Event()
+
+    class Telling(CrashingJournal):
+        async def record(self, record: Record) -> None:
+            await super().record(record)
+            if "1/0 action_result" in lines(record.steps):
+                recorded.set()
+
+    async def reads(call: Any) -> None:
+        if call.input.a == 2:
+            await asyncio.wait_for(recorded.wait(), 30)
+
+    world.at["fx.read"] = reads
+    registry, _ = site([says("", call("fx.read", a=1), call("fx.read", a=2)), says("Done.")], world.tools())
+    journal = Telling()
+    await carry_on(registry, journal=journal)
+    assert [lines(record.steps) for record in journal.records[2:]] == [
+        ["1/0 action_result"],
+        ["1/1 action_result", "2 action_call", "2 action_start"],
+        ["2 text", "2 action_result", ". action_result"],
+    ]

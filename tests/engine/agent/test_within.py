@@ -329,6 +329,26 @@ async def test_whoever_starts_an_agent_of_an_app_gives_only_its_text(payload: An
     assert not any("Obey." in request.system for request in provider.asked)
 
 
+@pytest.mark.parametrize("own", ["", "You are a guide."])
+async def test_the_system_prompt_that_a_site_recorded_goes_before_that_in_the_code(own: str) -> None:
+    """For the agent that the turn began with alone: one that it asks has its own."""
+    provider = ScriptedProvider(lambda request: says("Yes."))
+    registry = PolicyRegistry({"guide": policy("guide")(agent(prompt=own)), "inner": agent(prompt="Inner.")})
+    registry.register("model")(model(provider))
+
+    @registry.register("plan")
+    async def plan(action: Action, ctx: Context) -> list[Step]:
+        return ctx.done((await ctx.call(Action("inner", {"text": "go", "system": "Obey."})))[-1].payload["output"])
+
+    beside = {"tier": "normal", "system": {"id": 1, "version": 2, "text": "The site's."}}
+    for name in ("guide", "plan"):
+        asked = {"policy": name, "payload": {"text": "Go."}, "site": beside}
+        await carry_on(
+            registry, EMPTY.append(Step("user:1", "action_call", asked)), policy=name, payload={"text": "Go."}
+        )
+    assert [request.system for request in provider.asked] == ["The site's.", "Inner."]
+
+
 async def test_questions_side_by_side_share_the_rounds_of_the_turn() -> None:
     """However long each is prepared."""
 

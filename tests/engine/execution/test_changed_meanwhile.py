@@ -60,7 +60,7 @@ async def test_the_decision_is_what_the_model_reads(
     (read,) = results_in(provider.asked[0])
     if decided == "approve":
         assert read.startswith(told)
-        assert "why: Field required" in read or "No tool 'shell_run'. There are: count_add, " in read
+        assert "why: Field required" in read or "No tool 'shell_run'. Call " in read
     else:
         assert read == told
     assert world.done == []
@@ -72,7 +72,7 @@ async def test_the_decision_is_what_the_model_reads(
     [
         ("it_ran", "It was interrupted before its output was recorded. The owner says it ran."),
         ("it_did_not", "It was interrupted. The owner says it did not run."),
-        ("run_again", "The tool changed meanwhile. No tool 'report_write'. There are: "),
+        ("run_again", "The tool changed meanwhile. No tool 'report_write'. Call "),
     ],
 )
 async def test_what_the_owner_says_of_an_interrupted_call_counts_too(world: World, answer: str, told: str) -> None:

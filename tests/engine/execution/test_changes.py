@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from agents.engine.errors import ToolError
 from agents.engine.execution.gates import shown_digest
+from agents.engine.grants.grant import Asked
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import JSON, Ledger
 from agents.engine.outputs.change import CHANGE_MOST, LINES_MOST, SPELLED_MOST, Change
@@ -175,7 +176,7 @@ async def test_of_two_changes_of_one_text_only_the_first_is_asked_about() -> Non
 class DeniesFirst(AskEverybody):
     """A rule that denies the text "1", and leaves others to people."""
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
         return GateVerdict("deny", "rule:1", "Not that.") if call.input.text == "1" else GateVerdict()
 
 
@@ -193,7 +194,7 @@ async def test_what_a_rule_denies_stands_in_nobodys_way() -> None:
 class Allows(AskEverybody):
     """A rule that lifts every gate."""
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
         return GateVerdict("allow", "rule:1")
 
 

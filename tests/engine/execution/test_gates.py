@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel, HttpUrl
 
 from agents.engine.errors import RegistryError
+from agents.engine.grants.grant import Asked
 from agents.engine.ledger import Ledger
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.outputs.timeline import Outputs
@@ -44,6 +45,22 @@ async def test_a_gated_call_waits_and_has_not_run(world: World) -> None:
         "risk": "destructive",
         "expires_at": "2026-01-06T12:00:00+00:00",
     }
+
+
+async def test_what_a_tool_says_of_undoing_is_recorded_and_no_part_of_what_is_approved() -> None:
+    asked = {}
+    for said in ("", "Pull the paper out."):
+
+        @tool("shell.run", undoable=said)
+        def run(call: ToolCall[Command]) -> None:
+            """Run it."""
+
+        registry, _ = site(ONE, [run])
+        gate = View(await carry_on(registry)).call("1/0/human")
+        assert gate
+        asked[said] = gate.payload["payload"]
+    plain, more = asked.values()
+    assert more == plain | {"undoable": "Pull the paper out."}
 
 
 async def test_a_turn_that_waits_is_left_as_it_is_by_another_run(world: World) -> None:
@@ -286,7 +303,7 @@ class Rules(AskEverybody):
     def __init__(self, verdict: GateVerdict) -> None:
         self.verdict = verdict
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
         return self.verdict
 
 

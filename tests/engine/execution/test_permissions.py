@@ -10,6 +10,7 @@ import pytest
 from agents.engine import Action, Context, Step
 from agents.engine.errors import Suspended, ToolError
 from agents.engine.execution.effect import as_policy, run_tool
+from agents.engine.grants.grant import Asked
 from agents.engine.ledger import EMPTY, JSON, Ledger
 from agents.engine.runtime.registry import PolicyRegistry
 from agents.engine.runtime.run import Run
@@ -42,13 +43,13 @@ class Holding(AskEverybody):
 
     lost: tuple[str, ...] = ()
     verdict: GateVerdict = field(default_factory=GateVerdict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    told: list[tuple[str, str]] = field(default_factory=list)
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
         return self.verdict
 
-    async def holds(self, tool: Tool, by: str) -> str | None:
-        self.asked.append((tool.name, by))
+    async def holds(self, tool: Tool, by: str, asked: Asked | None) -> str | None:
+        self.told.append((tool.name, by))
         return WHY if by in self.lost else None
 
 
@@ -63,9 +64,9 @@ async def test_every_call_is_asked_about_when_it_starts(world: World) -> None:
     registry, _ = site(BATCH, world.tools())
     holding = Holding()
     waiting = await carry_on(registry, gatekeeper=holding)
-    assert holding.asked == [("fx.read", ""), ("touch", ""), ("shell.run", "")]
+    assert holding.told == [("fx.read", ""), ("touch", ""), ("shell.run", "")]
     await carry_on(registry, decide(waiting, "1/2/human"), gatekeeper=holding)
-    assert holding.asked[3:] == [("shell.run", "user:7")]
+    assert holding.told[3:] == [("shell.run", "user:7")]
 
 
 async def test_an_approval_of_somebody_who_may_no_more_starts_nothing(world: World) -> None:
@@ -116,7 +117,7 @@ async def test_one_barred_call_holds_up_no_other(world: World) -> None:
     """It has its error when the others are asked about; what comes after them waits (R6)."""
 
     class NoShell(AskEverybody):
-        async def holds(self, tool: Tool, by: str) -> str | None:
+        async def holds(self, tool: Tool, by: str, asked: Asked | None) -> str | None:
             return WHY if tool.name == "shell.run" else None
 
     calls = (call("shell.run", command="ls"), call("pay", amount=200), call("fx.read", a=1))
@@ -151,7 +152,7 @@ async def test_run_again_is_asked_about_by_who_said_so(world: World) -> None:
     holding = Holding()
     again = decide(crashed, "1/0/card1", "run_again", by="user:9")
     final = await carry_on(registry, again, gatekeeper=holding)
-    assert holding.asked == [("shell.run", "user:9")]
+    assert holding.told == [("shell.run", "user:9")]
     assert end_of(final)
     lost = await carry_on(registry, again, gatekeeper=Holding(lost=("user:9",)))
     assert result(lost, "1/0")["code"] == "not_permitted"
@@ -175,7 +176,7 @@ async def test_a_replay_asks_nobody_about_what_is_done(world: World) -> None:
     done = await carry_on(registry)
     holding = Holding(lost=("", "user:7"))
     ledger = await carry_on(registry, decide(done, "1/2/human", "reject"), gatekeeper=holding)
-    assert holding.asked == []
+    assert holding.told == []
     assert not result(ledger, "1/0").get("error")
 
 

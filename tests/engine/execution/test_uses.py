@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agents.engine import Action, Context, Step
 from agents.engine.errors import Cancelled, UsedUp
 from agents.engine.execution.effect import as_policy
+from agents.engine.grants.grant import Asked
 from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import EMPTY, Ledger
 from agents.engine.outputs.timeline import Outputs
@@ -41,6 +42,7 @@ class Meter(CrashingJournal):
         super().__init__(ledger, crash)
         self.left: Counter[str] = Counter() if left is None else left
         self.used: list[str] = []
+        self.given_back: list[str] = []
 
     async def record(self, record: Record) -> None:
         for name in record.uses:
@@ -53,6 +55,8 @@ class Meter(CrashingJournal):
             if len(self.records) > kept:
                 self.left.subtract(record.uses)
                 self.used += record.uses
+                self.left.update(record.gives_back)
+                self.given_back += record.gives_back
 
 
 @dataclass
@@ -61,8 +65,19 @@ class Granting(AskEverybody):
 
     uses: tuple[str, ...] = (GRANT,)
 
-    async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+    async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
         return GateVerdict("allow", GRANT, "It was granted.", self.uses)
+
+
+@dataclass
+class Ending(Granting):
+    """A grant that is revoked after so many starts were looked at."""
+
+    lasts: int = 0
+
+    async def holds(self, tool: Tool, by: str, asked: Asked | None) -> str | None:
+        self.lasts -= by == GRANT
+        return "It was revoked." if by == GRANT and self.lasts < 0 else None
 
 
 def decided_by(ledger: Ledger) -> Mapping[str, str]:
@@ -117,7 +132,7 @@ async def test_it_is_taken_in_the_record_of_the_decision_and_no_start_stands_the
 
 async def test_a_refusal_by_a_rule_may_use_something_up_too(world: World) -> None:
     class Denying(Granting):
-        async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+        async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
             return GateVerdict("deny", GRANT, "Not that.", (GRANT,))
 
     registry, _ = site(TWO, world.tools())
@@ -152,14 +167,19 @@ async def test_calls_of_a_program_side_by_side_each_take_their_own(world: World)
     left=st.integers(0, 4),
     batch=st.lists(st.sampled_from(["shell.run", "report.write", "fx.read"]), min_size=1, max_size=5),
     side_by_side=st.booleans(),
+    lasts=st.integers(0, 6),
     crashes=st.lists(st.tuples(st.integers(1, 8), st.booleans()), max_size=3),
 )
-@example(left=1, batch=["report.write", "shell.run"], side_by_side=False, crashes=[(3, True), (1, True)])
+@example(left=1, batch=["report.write", "shell.run"], side_by_side=False, lasts=6, crashes=[(3, True), (1, True)])
+@example(left=3, batch=["shell.run"] * 3, side_by_side=False, lasts=1, crashes=[(7, True), (1, True)])
 @settings(max_examples=examples(150), deadline=None)
 def test_never_more_is_used_than_there_was_over_any_crash(
-    left: int, batch: list[str], side_by_side: bool, crashes: list[tuple[int, bool]]
+    left: int, batch: list[str], side_by_side: bool, lasts: int, crashes: list[tuple[int, bool]]
 ) -> None:
-    """As many decisions by the grant as were taken, never more than there were; all others ask people."""
+    """As many decisions by the grant as were taken, never more than there were; all others ask people.
+
+    What it decided and what then did not start is given back, once.
+    """
     arguments: dict[str, dict[str, Any]] = {
         "shell.run": {"command": "c"},
         "report.write": {"name": "n"},
@@ -173,7 +193,7 @@ def test_never_more_is_used_than_there_was_over_any_crash(
     world, meter = World(), Counter({GRANT: left})
     asked = says("", *(call(name, **arguments[name]) for name in batch))
     registry = program(world, root) if side_by_side else site([asked, says("Done.")], world.tools())[0]
-    ledger, used = EMPTY, list[str]()
+    ledger, used, returned, keeper = EMPTY, list[str](), list[str](), Ending(lasts=lasts)
 
     async def play() -> Ledger:
         nonlocal ledger
@@ -184,9 +204,10 @@ def test_never_more_is_used_than_there_was_over_any_crash(
             journal = Meter(ledger, points.pop(0) if points else None, meter)
             policy: dict[str, Any] = {"policy": "root", "payload": {}} if side_by_side else {}
             with suppress(Crash):
-                await carry_on(registry, ledger, journal=journal, gatekeeper=Granting(), start=True, **policy)
+                await carry_on(registry, ledger, journal=journal, gatekeeper=keeper, start=True, **policy)
             ledger = journal.ledger
             used.extend(journal.used)
+            returned.extend(journal.given_back)
             check(journal)
             if View(ledger).paused():
                 for path in open_gates(ledger):
@@ -198,9 +219,34 @@ def test_never_more_is_used_than_there_was_over_any_crash(
     assert end_of(ledger) is not None
     by_grant = [path for path, by in decided_by(ledger).items() if by == GRANT]
     gates = [step.path for step in ledger if step.path.endswith("/human") and step.type == "action_call"]
-    assert len(by_grant) == len(used) <= left
-    assert meter[GRANT] == left - len(used)
+    started = {step.path for step in ledger if step.type == "action_start"}
+    unstarted = [path for path in by_grant if path.removesuffix("/human") not in started]
+    assert len(returned) == len(unstarted)
+    assert len(by_grant) == len(used) <= left + len(returned)
+    assert meter[GRANT] == left - len(used) + len(returned)
     assert len(gates) == batch.count("shell.run")
+
+
+async def test_a_call_of_a_program_is_asked_about_as_one_of_that_program(world: World) -> None:
+    """What was granted to the agent itself is not granted to a program, nor to an agent that a program calls."""
+    heard = list[tuple[str, ...]]()
+
+    class Hearing(Granting):
+        async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
+            heard.append(asked.callers)
+            return GateVerdict("allow", GRANT)
+
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        own = ctx.call(Action("shell.run", {"command": "a"}), key="own")
+        await ctx.gather(own, ctx.call(Action("agent", {"text": "go"}), key="other"))
+        return []
+
+    registry, _ = site([says("", call("shell.run", command="b")), says("Done.")] * 2, world.tools())
+    registry.register("root")(root)
+    registry.register("shell.run")(next(as_policy(tool) for tool in world.tools() if tool.name == "shell.run"))
+    await carry_on(registry, policy="root", payload={}, gatekeeper=Hearing())
+    await carry_on(registry, gatekeeper=Hearing())
+    assert sorted(heard) == [("agent",), ("root",), ("root", "agent")]
 
 
 async def test_a_turn_that_is_stopped_with_a_decision_in_hand_leaves_no_gate_open(world: World) -> None:
@@ -209,9 +255,9 @@ async def test_a_turn_that_is_stopped_with_a_decision_in_hand_leaves_no_gate_ope
     journal = Meter()
 
     class Stopping(Granting):
-        async def decide(self, tool: Tool, call: ToolCall[Any]) -> GateVerdict:
+        async def decide(self, tool: Tool, call: ToolCall[Any], asked: Asked) -> GateVerdict:
             run.stop(Cancelled())
-            return await super().decide(tool, call)
+            return await super().decide(tool, call, asked)
 
     run = Run(registry, journal, Site(), gatekeeper=Stopping())
     await run.run_turn("agent", {"text": "go"})

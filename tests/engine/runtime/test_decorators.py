@@ -22,6 +22,7 @@ class Searching:
 
     def __init__(self, answer: Answer, decorators: tuple[Decorator, ...], actions: frozenset[str]) -> None:
         self.registry, self.thought, self.searched = PolicyRegistry(), list[int](), list[str]()
+        self.answered = list[Step]()
 
         @self.registry.register("think")
         async def think(action: Action, ctx: Context) -> list[Step]:
@@ -37,7 +38,7 @@ class Searching:
 
         @self.registry.register("root")
         async def root(action: Action, ctx: Context) -> list[Step]:
-            steps = await ctx.call(Action("think", {"ledger": Ledger()}, actions), decorators)
+            steps = self.answered = await ctx.call(Action("think", {"ledger": Ledger()}, actions), decorators)
             return [text("policy:root", " ".join(s.payload["text"] for s in steps if s.type == "text"))]
 
     async def run(self, journal: CrashingJournal | None = None) -> Ledger:
@@ -169,3 +170,11 @@ async def test_the_search_agent_with_the_model_policy() -> None:
     assert [type(m).__name__ for m in seen(provider.asked[1])] == ["UserMessage", "AssistantMessage", "ResultMessage"]
     assert results_in(provider.asked[1]) == ["found rain"]
     assert [s.payload["text"] for s in ledger if s.type == "text"] == ["Let me look.", "It rains."]
+
+
+async def test_a_result_that_is_there_is_not_added_again() -> None:
+    """Decorated twice, an answer has the result of each call once."""
+    agent = Searching(three_searches, (invoke_action(), invoke_action()), frozenset({"search"}))
+    await agent.run()
+    found = [output for step in agent.answered if (output := step.payload.get("output"))]
+    assert (found, agent.searched) == (["found q0"], ["q0"])

@@ -130,6 +130,18 @@ async def test_a_turn_that_others_ended_is_left_alone(world: World) -> None:
     assert world.done == []
 
 
+@pytest.mark.parametrize("pushed", [0, 1, 3])
+async def test_a_round_refers_to_the_same_history_whatever_others_append_before_it(world: World, pushed: int) -> None:
+    """What was read is recorded with the round's start, so all of that gets other numbers, and the start names one."""
+    journal = SharedJournal()
+    if pushed:
+        journal.push(3, lambda ledger: [Step("user:7", "note", {"code": "x", "message": "y"})] * pushed)
+    await carry_on(site([says("", call("fx.read", a=1)), says("Done.")], world.tools())[0], journal=journal)
+    last, start = (step for step in journal.ledger if step.path == "2" and step.type in ("action_call", "action_start"))
+    assert start.payload["history"]["seq"] == last.id
+    assert lines(journal.ledger)[last.id - 2] == "1/0 action_result"
+
+
 async def test_a_draining_worker_finishes_what_runs_and_loses_nothing(world: World) -> None:
     """The answer that came is recorded; nothing new starts; the next worker asks the model nothing again."""
     registry, provider = site(BATCH, world.tools())

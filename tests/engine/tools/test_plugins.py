@@ -69,13 +69,29 @@ async def test_a_recorded_round_is_never_prepared_again(world: World) -> None:
     assert prepared == [2, 3]
 
 
+async def test_a_round_that_is_prepared_again_knows_the_state_that_its_answer_left(world: World) -> None:
+    """Whatever its calls have changed since; it begins with the state that it began with."""
+    seen: list[tuple[int, Any]] = []
+
+    class Watching(Counting):
+        async def prepare(self, round: Round) -> None:
+            seen.append((round.state(self).prepared, round.state_when_answered(self)))
+            assert round.open_calls == (frozenset({"shell.run"}) if seen[-1][1] else frozenset())
+            await super().prepare(round)
+
+    both = says("", call("count.add", a=4), call("shell.run", command="x"))
+    registry, _ = site([both, says("Done.")], world.tools(), [Watching()])
+    await carry_on(registry, decide(await carry_on(registry), "1/1/human"))
+    assert seen == [(0, None), (0, Counted(prepared=1)), (1, None)]
+
+
 async def test_a_tool_changes_its_plugins_state_in_the_record_of_its_result(world: World) -> None:
     """The state step stands in the same record, and the next round sees it (S40)."""
     registry, provider = site([says("", call("count.add", a=4)), says("Done.")], world.tools(), [Counting()])
     journal = CrashingJournal()
     await carry_on(registry, journal=journal, states={"counting": {"prepared": 10, "added": 1}})
     record = next(r for r in journal.records if "1/0 action_result" in lines(r.steps))
-    assert lines(record.steps) == ["1/0 state", "1/0 action_result"]
+    assert lines(record.steps)[:2] == ["1/0 state", "1/0 action_result"]
     assert record.steps[0].payload == {"plugin": "counting", "value": {"prepared": 11, "added": 5}}
     assert provider.asked[1].system.endswith("prepared 12, added 5")
 
@@ -162,7 +178,10 @@ async def test_a_plugin_pushes_tools_for_this_round_only(world: World) -> None:
     registry, provider = site([says("", call("fx.read", a=1))] * 2 + [says("Done.")], (), [First()])
     await carry_on(registry)
     assert [[t.name for t in request.tools] for request in provider.asked] == [["fx_read"], [], []]
-    assert results_in(provider.asked[2]) == ["read 1", "Error (unknown_tool): No tool 'fx_read'. There are: none."]
+    assert results_in(provider.asked[2]) == [
+        "read 1",
+        "Error (unknown_tool): No tool 'fx_read'. Call tools by the names that you were given.",
+    ]
 
 
 @tool("basket.order", risk=Risk.WRITE, approval=False, offered=False)

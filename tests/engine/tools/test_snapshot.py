@@ -8,14 +8,14 @@ from pydantic import BaseModel
 from agents.engine.ledger import canonical
 from agents.engine.outputs.change import Change
 from agents.engine.tools.snapshot import OfferedTool, offered_tools, snapshot_text
-from agents.engine.tools.tool import Risk, Tool, ToolCall, tool
+from agents.engine.tools.tool import Risk, Tool, ToolCall, tool, wire_name
 from tests.engine.cast import Command, World
 
 
-def test_a_snapshot_has_every_tool_by_its_wire_name_with_what_is_declared(world: World) -> None:
+def test_a_snapshot_has_every_tool_in_its_place_by_its_wire_name_with_what_is_declared(world: World) -> None:
     tools = world.tools()
     found = {each.name: each for each in offered_tools(snapshot_text("Base.", reversed(tools)))}
-    assert list(found) == sorted(found)
+    assert list(found) == [wire_name(tool.name) for tool in reversed(tools)]
     assert found["pay"] == OfferedTool("pay", "Pay.", tools[3].schema, "pay", "", "high", idempotent=False)
     assert {name for name, each in found.items() if each.idempotent} == {"fx_read", "touch", "count_add"}
     assert [name for name, each in found.items() if each.always_asks] == ["shell_run"], "`pay` asks by a rule"

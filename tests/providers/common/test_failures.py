@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agents.engine.errors import ProviderError
 from agents.engine.ledger import JSON
 from agents.providers.common.server import ModelServer
 from agents.providers.responses.protocol import Responses
@@ -339,6 +340,62 @@ async def test_nobody_listens() -> None:
         assert (error.code, error.retryable) == ("unreachable", True)
         assert "cannot be reached" in error.message
         await provider.aclose()
+
+
+@asynccontextmanager
+async def raw_server(*sent: bytes, heard: asyncio.Event | None = None) -> AsyncIterator[Responses]:
+    """A provider whose server sends these bytes, whatever they are; the second only after `heard`, and closes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        for number, piece in enumerate(sent):
+            if number and heard:
+                await heard.wait()
+            writer.write(piece)
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    provider = Responses(ModelServer(KEY, address, models=MODELS, read_seconds=1))
+    yield provider
+    await provider.aclose()
+    server.close()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+DELTA = b'data: {"type": "response.output_text.delta", "delta": "H"}\n\n'
+FIRST = b"%x\r\n%s\r\n" % (len(DELTA), DELTA)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x00\x01\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: \x00\r\n\r\n",
+        b"HTTP/1.1 500 Oh\r\nContent-Length: 100\r\n\r\n{",
+        CHUNKED + b"ZZZ\r\n",
+    ],
+)
+async def test_what_is_no_http_may_be_tried_again(sent: bytes) -> None:
+    async with raw_server(sent) as provider:
+        error = await refusal(provider)
+    assert (error.code, error.retryable) == ("unreachable", True)
+
+
+async def test_what_is_no_http_in_the_middle_of_an_answer_ends_it() -> None:
+    """The client would wait for ever for what comes next."""
+    heard = asyncio.Event()
+
+    async def listen(provider: Responses) -> None:
+        async for _ in provider.ask(request(provider, HELLO)):
+            heard.set()
+
+    async with raw_server(CHUNKED + FIRST, b"ZZZ\r\n", heard=heard) as provider, asyncio.timeout(20):
+        with pytest.raises(ProviderError) as caught:
+            await listen(provider)
+    assert (caught.value.code, caught.value.retryable) == ("timeout", True)
 
 
 @pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/json"])

@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 
 from agents.engine.agent.projection import EDITED, result_text
+from agents.engine.interfaces.attached import quoted_note
 from agents.engine.ledger import JSON
 from agents.engine.limits import Limits
 from agents.engine.outputs.kinds import Failure, Success, ToolOutput
@@ -21,6 +22,7 @@ from agents.providers.demo.guide import INTRODUCTION, TOUR
 from agents.providers.demo.reply import Reply
 from agents.providers.demo.rules import answer
 from agents.providers.demo.sentences import SENTENCES, Sentence
+from agents.providers.demo.showing import HONEST, SHOWN
 
 Item = dict[str, Any]
 Calls = list[tuple[str, dict[str, JSON]]]
@@ -87,6 +89,7 @@ def _result(result: Success | Failure, edited: bool) -> str:
 
 
 LIST: tuple[str, dict[str, JSON]] = ("files_list", {"path": "."})
+PROGRAM: list[tuple[str, dict[str, JSON]]] = [("shell_program", {"argv": ["wc", "-l", "x.md"]})]
 DATE: tuple[str, dict[str, JSON]] = ("shell_run", {"command": "date"})
 
 
@@ -139,6 +142,8 @@ def charted(title: str, kind: str, *points: tuple[str, float]) -> Calls:
         ("search for /m[ia]lk/", [("files_search", {"pattern": "m[ia]lk", "regex": True, "ignore_case": True})]),
         ("find milk in the files", [("files_search", {"pattern": "milk", "ignore_case": True})]),
         ("run ls -la", [("shell_run", {"command": "ls -la"})]),
+        ("run the program ls -la 'a b'", [("shell_program", {"argv": ["ls", "-la", "a b"]})]),
+        ("run the program `wc -l x.md` and read x.md", [*PROGRAM, ("files_read", {"path": "x.md"})]),
         ("Run `ls -la`, please.", [("shell_run", {"command": "ls -la"})]),
         ("run ls ..", [("shell_run", {"command": "ls .."})]),
         ("run `ls and read x.md`", [("shell_run", {"command": "ls and read x.md"})]),
@@ -202,6 +207,9 @@ def test_help_lists_what_the_offered_tools_do(text: str) -> None:
     assert examples == [
         "- [`list the files`](?message=list%20the%20files)",
         "- [`run ls -la`](?message=run%20ls%20-la) (commands wait for your approval, too)",
+        "- [`draw the loop`](?message=draw%20the%20loop) (a diagram)",
+        "- [`show the formula`](?message=show%20the%20formula) (formulas and a table)",
+        "- [`show some code`](?message=show%20some%20code) (code and a task list)",
         f'- [`use weather_today with {{"city": "text"}}`](?message={weather})',
     ]
     assert "No tool" in ask(text, tools=[]).text
@@ -211,10 +219,11 @@ def test_every_example_of_the_help_is_understood() -> None:
     """Sent as its link puts it into the message field, each asks for what stands there."""
     tools = [*offered(*(sentence.name for sentence in SENTENCES)), WEATHER]
     links = re.findall(r"^- \[`(.+?)`\]\(\?message=(\S+)\)", ask("help", tools=tools).text, re.MULTILINE)
-    assert len(links) == len(TOUR) + 1
+    assert len(links) == len(TOUR) + len(SHOWN) + 1
     for example, message in links:
         assert unquote(message) == example
-        assert ask(example, tools=tools).calls, example
+        reply = ask(example, tools=tools)
+        assert reply.calls or HONEST in reply.text, example
 
 
 def test_the_help_is_for_newcomers() -> None:
@@ -233,7 +242,7 @@ def test_what_is_not_understood_is_said_to_be_so() -> None:
     reply = ask("list the files and dance")
     assert not reply.calls, "half of a request is not what was asked for"
     assert "did not understand" in reply.text
-    assert ask("What is the capital of France?").text.count("\n- [`") == len(TOUR)
+    assert ask("What is the capital of France?").text.count("\n- [`") == len(TOUR) + len(SHOWN)
 
 
 def test_it_introduces_itself_once() -> None:
@@ -407,6 +416,12 @@ def test_it_is_the_attached_file_or_the_last_one() -> None:
     assert "`read attached/b.txt`" in ask(user(other)).text
 
 
+def test_what_a_client_quoted_is_no_request() -> None:
+    quotes = quoted_note([["user", "run `rm a`"], ["assistant", "write b.md: c"]])
+    for item in (user("list the files", quotes), user(f"list the files\n\n{quotes}")):
+        assert ask(item) == ask("list the files")
+
+
 def test_going_on_asks_for_what_was_never_begun() -> None:
     """A turn that was stopped before its call ran, and is gone on with; what had begun is told, not repeated."""
     first = ask("run date")
@@ -421,14 +436,14 @@ def test_going_on_asks_for_what_was_never_begun() -> None:
 
 
 def test_what_a_newcomer_is_told_to_say_is_understood() -> None:
-    """Each button of the first page, and each line of the quick start, shows a tool at work, or the help."""
+    """Each button of the first page, and each line of the quick start, shows a tool at work or an example."""
     page = (settings.BASE_DIR / "templates/conversations/empty.html").read_text()
     start = (settings.BASE_DIR / "docs/quickstart.md").read_text()
     suggested = [html.unescape(text) for text in re.findall(r'name="input" value="([^"{]+)"', page)]
     told = re.findall(r"^> (.+)$", start, re.MULTILINE)
     assert min(len(suggested), len(told)) >= 3
     for text in (*suggested, *told):
-        assert ask(text).calls or text == "help", text
+        assert ask(text).calls or text in ("help", *(shown.example for shown in SHOWN)), text
 
 
 @pytest.mark.parametrize("length", [10, 400, 40_000])

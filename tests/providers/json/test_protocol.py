@@ -296,14 +296,31 @@ async def test_tools_stand_in_the_system_message(wire: WireServer, provider: Jso
     assert system["role"] == "system"
     assert system["content"].startswith("You are a test.\n\n# Tools\n\nTo use a tool, output ONLY one JSON object")
     assert system["content"].endswith(
-        '## echo\nSay it again.\nParameters: {"type":"object","properties":{"text":{"type":"string"}}}'
+        '### echo\nSay it again.\nParameters: {"type":"object","properties":{"text":{"type":"string"}}}'
     )
 
 
 def test_without_tools_nothing_is_said_of_tools() -> None:
     """The system message stays as it is."""
     assert json_items.system_text("S", ()) == "S"
-    assert "## b_c" in json_items.system_text("", (ToolDefinition("b_c", "D.", {"type": "object"}),))
+    assert "### b_c" in json_items.system_text("", (ToolDefinition("b_c", "D.", {"type": "object"}),))
+
+
+def test_tools_stand_below_the_headings_of_their_categories() -> None:
+    """In their order, so that what is added later only adds to the text; those of none may come first or last (S62)."""
+
+    def of(name: str, category: str = "") -> ToolDefinition:
+        return ToolDefinition(name, "D.", {}, category)
+
+    def headings(*tools: ToolDefinition) -> list[str]:
+        return [line for line in json_items.system_text("", tools).splitlines() if line.startswith("##")]
+
+    first = (of("a", "Files"), of("b", "Files"), of("c", "Two\nlines"))
+    assert headings(*first) == ["## Files", "### a", "### b", "## Two lines", "### c"]
+    assert headings(of("a"), *first[1:]) == ["### a", "## Files", "### b", "## Two lines", "### c"]
+    assert headings(*first, of("d"), of("e", "Files"))[5:] == ["## Other tools", "### d", "## Files", "### e"]
+    before, after = (json_items.system_text("S.", tools) for tools in (first, (*first, of("e", "Files"))))
+    assert after.startswith(before)
 
 
 def test_the_history_is_plain_messages() -> None:

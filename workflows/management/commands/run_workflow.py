@@ -19,6 +19,7 @@ from agents.engine.ledger import JSON
 from agents.engine.outputs.kinds import ResultOutput, TextOutput, ToolOutput
 from agents.engine.references import secret_keys
 from conversations.approvals.edits import as_json_object
+from conversations.database.commits import Watch
 from conversations.display.faithful import first_line, plain
 from conversations.files import pending
 from conversations.files.uploads import BadFile, Upload
@@ -27,7 +28,7 @@ from conversations.models import Conversation, Origin, Output, Prompt, State
 from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.start import Deactivated, TurnInProgress
 from conversations.prompts.startable import InvalidInput, NotAllowed
-from conversations.push.watch import Watch, open_watch
+from conversations.push.watch import open_watch
 from conversations.usage.quotas import OverQuota
 from workflows import discovery
 from workflows.definition import Workflow

@@ -90,6 +90,7 @@ def facts(call: ToolCall[Project]) -> list[str]:
     justify=lambda asked: f"Set up: {asked.place}/",
     facts=facts,
     change=planned,
+    undoable="To undo it, delete the new folder.",
 )
 def write_project(call: ToolCall[Project]) -> dict[str, JSON]:
     """Set up a folder in the workspace from a template: a README, a first component or page, and first tests."""

@@ -244,6 +244,7 @@ def facts(call: ToolCall[Skills]) -> list[str]:
     justify=lambda asked: f"Add: {', '.join(skill.name for skill in asked.skills)}",
     facts=facts,
     change=planned,
+    undoable="Skills can be changed and disabled in the admin.",
 )
 async def add_skills(call: ToolCall[Skills]) -> dict[str, JSON]:
     """Add these skills to the site. One that was changed since it was read is left as it is.

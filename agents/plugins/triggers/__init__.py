@@ -1,0 +1,1 @@
+"""Triggers: the schedules by which turns start by themselves, and the tools by which an agent makes them."""

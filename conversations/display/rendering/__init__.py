@@ -1,0 +1,1 @@
+"""Rendering: Markdown, code, formulas and diagrams as safe HTML."""

@@ -1,0 +1,1 @@
+"""The print view: a whole conversation as a document for paper."""

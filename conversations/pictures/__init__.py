@@ -1,0 +1,1 @@
+"""Pictures of diagrams: drawn in child processes of their own, checked, and kept in memory."""

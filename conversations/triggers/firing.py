@@ -1,0 +1,241 @@
+"""Firing: what becomes of each time that a trigger is due. Looked for where the worker looks for what is due.
+
+A time is claimed, entered in the history, and its turn stored in one transaction. So no crash makes one of them happen
+without the others, and of two hosts that look at once, one finds nothing left to claim.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import Error, OperationalError, transaction
+from django.db.models import Min, Q
+
+from agents.engine.root import AGENT
+from agents.plugins.triggers.schedule import local
+from conversations.database.busy import brief_waits, is_locked
+from conversations.database.crashpoints import crashpoint
+from conversations.models import (
+    Conversation,
+    ConversationKind,
+    Firing,
+    FiringState,
+    NoticeKind,
+    Origin,
+    Overlap,
+    Prompt,
+    State,
+    Trigger,
+)
+from conversations.models.prompt import ENDED
+from conversations.notifications.events import notify
+from conversations.prompts import startable
+from conversations.prompts.killswitch import SiteStopped
+from conversations.prompts.start import BadInput, Deactivated, start_prompt
+from conversations.prompts.startable import InvalidInput, NotAllowed, UnknownPolicy
+from conversations.triggers import slots
+from conversations.usage import quotas
+from conversations.usage.quotas import OverQuota
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+AT_ONCE = 100
+"""Triggers that one look fires at most. The next look follows within seconds."""
+QUEUE_SECONDS = 1.0
+"""Time between looks while a firing waits for the turn of an earlier one to end."""
+QUEUED_MOST = 1_000
+"""Firings of one trigger that wait at most; further ones are left out."""
+FULL = f"{QUEUED_MOST:,} already wait, which is the limit."
+RUNS = "The turn that it started before had not ended."
+WAITS = "The turn that it started before waits for a decision."
+
+
+def fire_due() -> int:
+    """Fire what is due, and start what has waited for its turn; return how many turns that started."""
+    ended = Firing.objects.filter(open=True).filter(Q(prompt=None) | Q(prompt__state__in=ENDED))
+    for pk in list(ended.order_by("pk").values_list("trigger", flat=True)[:AT_ONCE]):
+        _alone(settle, pk)
+    started = 0
+    queued = Firing.objects.filter(state=FiringState.QUEUED, trigger__in=Trigger.objects.on())
+    for pk in list(queued.order_by("trigger").values_list("trigger", flat=True).distinct()[:AT_ONCE]):
+        started += bool(_alone(start_queued, pk))
+    due = Trigger.objects.on().filter(next_at__lte=slots.now()).order_by("next_at", "pk")
+    for pk in list(due.values_list("pk", flat=True)[:AT_ONCE]):
+        firing = _alone(fire_if_due, pk)
+        started += bool(firing and firing.state == FiringState.STARTED)
+    return started
+
+
+def next_look() -> float:
+    """Return the seconds until something is due, below 0 if it is overdue; infinite if nothing is to come."""
+    if Firing.objects.filter(state=FiringState.QUEUED, trigger__in=Trigger.objects.on()).exists():
+        return QUEUE_SECONDS
+    first = Trigger.objects.on().filter(next_at__isnull=False).aggregate(first=Min("next_at"))["first"]
+    return math.inf if first is None else (first - slots.now()).total_seconds()
+
+
+def _alone(does: Callable[[int], T], pk: int) -> T | None:
+    """Do this in a transaction of its own. If it fails, it is logged: it must hold up neither the others nor the sweep.
+
+    An error of the whole database is raised.
+    """
+    try:
+        with brief_waits(), transaction.atomic():
+            return does(pk)
+    except OperationalError as error:
+        if not is_locked(error):
+            raise
+        logger.warning("a trigger is locked by another process; it fires later", extra={"trigger": pk})
+    except Exception:
+        logger.exception("a trigger could not be fired", extra={"trigger": pk})
+    return None
+
+
+def fire_if_due(pk: int, *, by_hand: bool = False) -> Firing | None:
+    """Fire a trigger that is due, or `by_hand` in any case; return what became of it. None if it is not due.
+
+    Of the times that passed since it was due first, the last one counts, and the others are entered as missed.
+    """
+    with transaction.atomic():
+        trigger = _locked(pk)
+        if trigger is None:
+            return None
+        if by_hand:
+            return _fire(trigger, None)
+        time, slot = slots.now(), trigger.slot
+        if slot is None or slot > time or trigger.state != "on":
+            return None
+        last, times = trigger.schedule.due(slot, time) if trigger.schedule.repeats else (slot, 1)
+        if times > 1:
+            why = f"No worker was running in time. It fired once instead, late, for {local(last, trigger.zone)}."
+            Firing.objects.create(trigger=trigger, slot=slot, state=FiringState.MISSED, reason=why, times=times - 1)
+        slots.place(trigger, max(last, time))
+        trigger.save(update_fields=["slot", "next_at"])
+        crashpoint("after_slot")
+        return _fire(trigger, last)
+
+
+def settle(pk: int) -> None:
+    """See which turns of a trigger have ended: count failures, and switch it off after too many in a row."""
+    with transaction.atomic():
+        trigger = _locked(pk)
+        if trigger is not None:
+            _settle(trigger)
+
+
+def start_queued(pk: int) -> Firing | None:
+    """Start the oldest firing of a trigger that waits, if the turn of the one before has ended."""
+    with transaction.atomic():
+        trigger = _locked(pk)
+        if trigger is None or trigger.state in ("paused", "off"):
+            return None
+        _settle(trigger)
+        waiting = trigger.firings.filter(state=FiringState.QUEUED).order_by("pk").first()
+        if waiting is None or trigger.firings.filter(open=True).exists():
+            return None
+        _start(trigger, waiting)
+        waiting.save()
+        return waiting
+
+
+def _locked(pk: int) -> Trigger | None:
+    """Return the trigger, locked with its owner until the transaction ends; the owner first, as all others do."""
+    found = Trigger.objects.filter(pk=pk).values_list("owner", flat=True).first()
+    if found is None:
+        return None
+    User.objects.select_for_update(no_key=True).get(pk=found)
+    return Trigger.objects.select_for_update(of=("self",)).select_related("owner", "conversation").filter(pk=pk).first()
+
+
+def _fire(trigger: Trigger, slot: datetime | None) -> Firing:
+    """Enter a firing in the history: what it started, or why it started nothing."""
+    _settle(trigger)
+    firing = Firing(trigger=trigger, slot=slot)
+    earlier = trigger.firings.filter(open=True).select_related("prompt").first()
+    if earlier is None and not trigger.firings.filter(state=FiringState.QUEUED).exists():
+        _start(trigger, firing)
+    elif trigger.overlap == Overlap.QUEUE:
+        full = trigger.firings.filter(state=FiringState.QUEUED).count() >= QUEUED_MOST
+        firing.state, firing.reason = (FiringState.SKIPPED, FULL) if full else (FiringState.QUEUED, "")
+    elif earlier and earlier.prompt and earlier.prompt.state == State.WAITING:
+        firing.state, firing.prompt, firing.reason = FiringState.FOLDED, earlier.prompt, WAITS
+    else:
+        firing.state, firing.reason = FiringState.SKIPPED, RUNS
+    firing.save()
+    crashpoint("after_firing")
+    return firing
+
+
+def _start(trigger: Trigger, firing: Firing) -> None:
+    """Start the turn of a firing, or note why it cannot start. Whether it may is asked now, whatever held before."""
+    try:
+        with transaction.atomic():
+            firing.prompt = _started(trigger)
+    except Error:
+        raise  # the database is unavailable: it stays due
+    except SiteStopped as error:
+        firing.state, firing.reason = FiringState.MISSED, str(error)
+    except InvalidInput as error:
+        _failed(trigger, firing, f"What it starts does not accept its input any more: {error}")
+    except (Deactivated, NotAllowed, UnknownPolicy, OverQuota, BadInput) as error:
+        _failed(trigger, firing, str(error))
+    except Exception as error:  # what apps bring in may raise anything; to look again at once would not help
+        logger.exception("a trigger could not start its turn", extra={"trigger": trigger.pk})
+        _failed(trigger, firing, f"It could not be started: {type(error).__name__}. The log of the site says more.")
+    else:
+        firing.state, firing.reason, firing.open = FiringState.STARTED, "", True
+
+
+def _started(trigger: Trigger) -> Prompt:
+    owner = trigger.owner
+    limits = quotas.limits(owner.pk)
+    if limits.tokens_a_day and (why := quotas.over(quotas.tokens_today(owner.pk), limits.tokens_a_day)):
+        raise OverQuota(why)
+    if trigger.policy != AGENT:
+        found = startable.find_for(owner, trigger.policy)
+        where = Conversation(owner=owner, kind=ConversationKind.RUN, title=found.title)
+        return start_prompt(
+            where, owner, policy=trigger.policy, payload=trigger.input, origin=Origin.TRIGGER, trigger=trigger
+        )
+    where = trigger.conversation or Conversation(owner=owner, title=trigger.name)
+    prompt = start_prompt(
+        where, owner, tier=trigger.tier, origin=Origin.TRIGGER, trigger=trigger, reminder=trigger.text
+    )
+    if trigger.conversation_id is None:
+        Trigger.objects.filter(pk=trigger.pk).update(conversation=prompt.conversation)
+        trigger.conversation = prompt.conversation
+    return prompt
+
+
+def _settle(trigger: Trigger) -> None:
+    ended = trigger.firings.filter(open=True).filter(Q(prompt=None) | Q(prompt__state__in=ENDED))
+    for firing in ended.select_related("prompt").order_by("pk"):
+        Firing.objects.filter(pk=firing.pk).update(open=False)
+        if firing.prompt and firing.prompt.state == State.FAILED:
+            _count_failure(trigger)
+        elif firing.prompt and firing.prompt.state == State.COMPLETED and trigger.failures:
+            trigger.failures = 0
+            trigger.save(update_fields=["failures"])
+
+
+def _failed(trigger: Trigger, firing: Firing, why: str) -> None:
+    firing.state, firing.reason = FiringState.FAILED, why
+    _count_failure(trigger)
+
+
+def _count_failure(trigger: Trigger) -> None:
+    """Count a failure, and switch the trigger off after as many in a row as the setting says."""
+    trigger.failures += 1
+    most = settings.AGENTSITE_TRIGGER_FAILURES
+    if trigger.failures >= most and not trigger.off_reason:
+        trigger.off_reason = f"It failed {trigger.failures} times in a row."
+        title = f"Switched off after {trigger.failures} failures: {trigger.name}"
+        notify(trigger.owner, NoticeKind.TRIGGER, title=title, link=trigger.get_absolute_url())
+    trigger.save(update_fields=["failures", "off_reason"])

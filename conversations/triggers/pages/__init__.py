@@ -1,0 +1,1 @@
+"""The pages of triggers: the list with its form, and the history of one."""

@@ -1,0 +1,115 @@
+"""The form of a trigger: the usual schedules by name, any other as a cron expression."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, cast
+
+from django import forms
+from django.contrib.auth.models import User
+
+from agents.plugins.triggers.schedule import SECONDS_MOST, TEXT_MOST, Schedule, zone_named
+from agents.plugins.triggers.words import DAYS
+from conversations.accounts.zones import zone_of, zones_by_region
+from conversations.models import Overlap
+from conversations.pages.account.forms import Styled
+from conversations.prompts.startable import InvalidInput
+from conversations.triggers.managing import NewTrigger
+
+WHEN = (
+    ("once", "Once"),
+    ("daily", "Every day"),
+    ("weekdays", "Every weekday, Monday to Friday"),
+    ("weekly", "Every week"),
+    ("monthly", "Every month"),
+    ("every", "Every so many minutes"),
+    ("cron", "By a cron expression"),
+)
+FIELD_OF = {"at": "date", "seconds": "minutes"}
+"""The field in which a mistake in this part of a schedule was made, where it has another name."""
+
+
+class TriggerForm(Styled, forms.Form):
+    """What a trigger is to do, and when. `when` says which of the fields of the time count."""
+
+    text = forms.CharField(
+        label="What to do, or what to remind you of",
+        max_length=TEXT_MOST,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="The agent will be given only this text.",
+    )
+    when = forms.ChoiceField(label="When", choices=WHEN, initial="daily")
+    date = forms.DateField(required=False, label="On", widget=forms.DateInput(attrs={"type": "date"}))
+    weekday = forms.ChoiceField(
+        required=False, label="On", choices=[(str(day % 7), DAYS[day % 7]) for day in range(1, 8)]
+    )
+    day = forms.IntegerField(
+        required=False,
+        label="On day",
+        min_value=1,
+        max_value=31,
+        initial=1,
+        help_text="A month without it is left out.",
+    )
+    time = forms.TimeField(required=False, label="At", widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"))
+    minutes = forms.IntegerField(required=False, label="Minutes", min_value=1, max_value=SECONDS_MOST // 60)
+    expression = forms.CharField(
+        required=False,
+        max_length=100,
+        label="Cron expression",
+        help_text="Minute, hour, day of the month, month, day of the week: 0 9 * * 1-5 is every weekday at 09:00.",
+    )
+    zone = forms.ChoiceField(label="Time zone")
+    overlap = forms.ChoiceField(
+        label="If the previous turn has not ended", choices=Overlap, initial=Overlap.SKIP, required=False
+    )
+
+    def __init__(self, owner: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        zone = zone_of(owner).key
+        known = zones_by_region()
+        here = [] if any(zone == name for _, zones in known for name, _ in zones) else [(zone, zone)]
+        cast(forms.ChoiceField, self.fields["zone"]).choices = [*here, *known]
+        self.fields["zone"].initial = zone
+        self.fields["time"].initial = "09:00"
+
+    def clean(self) -> dict[str, Any]:
+        """Check that the fields of the chosen time are there."""
+        given = super().clean() or {}
+        needed = {
+            "once": ("date", "time"),
+            "weekly": ("weekday", "time"),
+            "monthly": ("day", "time"),
+            "every": ("minutes",),
+            "cron": ("expression",),
+        }.get(given.get("when", ""), ("time",))
+        for name in needed:
+            if name not in self.errors and given.get(name) in (None, ""):
+                self.add_error(name, "This is needed.")
+        return given
+
+    def trigger(self, now: datetime) -> NewTrigger:
+        """Return what the valid form asks for, seen from now."""
+        given = self.cleaned_data
+        return NewTrigger(self._schedule(now), given["text"], overlap=Overlap(given["overlap"] or Overlap.SKIP))
+
+    def _schedule(self, now: datetime) -> Schedule:
+        given, zone = self.cleaned_data, self.cleaned_data["zone"]
+        match given["when"]:
+            case "once":
+                at = datetime.combine(given["date"], given["time"], tzinfo=zone_named(zone))
+                return Schedule(zone, at=at)
+            case "every":
+                return Schedule(zone, seconds=given["minutes"] * 60, since=now)
+            case "cron":
+                return Schedule(zone, expression=given["expression"])
+        days = {"weekdays": "* * 1-5", "weekly": f"* * {given['weekday']}", "monthly": f"{given['day']} * *"}
+        time = given["time"]
+        return Schedule(zone, expression=f"{time.minute} {time.hour} {days.get(given['when'], '* * *')}")
+
+    def refuse(self, error: InvalidInput) -> None:
+        """Show what is wrong at the fields in which it was given."""
+        for place, why in error.fields.items():
+            name = FIELD_OF.get(place, place)
+            for each in why:
+                self.add_error(name if name in self.fields else None, each)

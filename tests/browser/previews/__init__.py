@@ -1,0 +1,1 @@
+"""A conversation with a file of each kind, some of them hostile."""

@@ -1,0 +1,1 @@
+"""The agent behind `/context`: the real server and worker, a scripted model, and OpenAI's own SDK."""
