@@ -23,8 +23,9 @@ STARTED_BY = {
     "site": (Origin.WORKFLOW, Origin.USER),
     "api": (Origin.API,),
     "command": (Origin.COMMAND,),
+    "trigger": (Origin.TRIGGER,),
 }
-"""How a run was started, as filters name it: from a form or a chat of the site, by the API, by the command line."""
+"""How a run was started, as filters name it: on the site, by the API, by the command line, by a trigger."""
 
 LAST = """
 WITH RECURSIVE ran(policy) AS (

@@ -102,7 +102,7 @@ DECISIONS: Mapping[Decision, DecisionRule] = {
         "expired",
         "Nobody answered in time",
         people=False,
-        told="It expired before it could run, so nothing was done.",
+        told="This was not done in time.",
     ),
     Decision.CANCELLED: DecisionRule(
         tuple(Ask),

@@ -69,6 +69,7 @@ def fire_due() -> int:
     due = Trigger.objects.on().filter(next_at__lte=slots.now()).order_by("next_at", "pk")
     for pk in list(due.values_list("pk", flat=True)[:AT_ONCE]):
         firing = _alone(fire_if_due, pk)
+        crashpoint("after_fired")
         started += bool(firing and firing.state == FiringState.STARTED)
     return started
 

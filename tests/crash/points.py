@@ -167,7 +167,10 @@ TABLE = {
     "CP31": Shown(
         "two claim at once", (f"{_PROCESSES}::test_one_of_five_workers_that_wake_at_once_claims_the_prompt",)
     ),
-    "CP32": Shown("a trigger's slot", why_not="one transaction; no process is killed in it yet"),
+    "CP32": Shown(
+        "a trigger's slot",
+        ("tests/crash/test_triggers.py::test_a_worker_killed_while_a_trigger_fires_starts_its_turn_once",),
+    ),
     "CP33": Shown("ledgers of earlier versions", ("tests/ledgers",)),
     "CP34": Shown(
         "a full disk",
@@ -179,7 +182,7 @@ TABLE = {
     "CP35": Shown("cut database connections", (f"{_OUTAGES}::test_fifty_turns_end_while_connections_are_cut",)),
     "CP36": Shown("an emptied queue", (f"{_OUTAGES}::test_turns_end_while_the_queue_forgets_everything",)),
     "CP37": Shown("a worker's clock jumps", (f"{_OUTAGES}::test_workers_whose_clocks_are_hours_apart_claim_once",)),
-    "CP38": Shown("a client of the passthrough goes away", why_not="there is no passthrough yet"),
+    "CP38": Shown("a client of the passthrough goes away", ("tests/passthrough/test_leaving.py",)),
     "CP39": Shown(
         "a backup is restored",
         (

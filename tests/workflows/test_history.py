@@ -98,12 +98,14 @@ def test_it_has_the_runs_of_all_workflows_of_this_person_alone(client: Client, a
 
 
 def test_how_it_was_started_is_said_and_filtered(client: Client, ann: User) -> None:
-    runs = {origin: noted(ann, "milk", origin=origin) for origin in (Origin.WORKFLOW, Origin.API, Origin.COMMAND)}
+    origins = {"site": Origin.WORKFLOW, "api": Origin.API, "command": Origin.COMMAND, "trigger": Origin.TRIGGER}
+    runs = {asked: noted(ann, "milk", origin=origin) for asked, origin in origins.items()}
     page = words(client.get(RUNS))
-    assert ("started by the API," in page, "started by the command line," in page) == (True, True)
-    for asked, origin in (("site", Origin.WORKFLOW), ("api", Origin.API), ("command", Origin.COMMAND)):
-        assert listed(client, started_by=asked) == [runs[origin].pk]
-    assert len(listed(client, started_by="nobody")) == 3
+    for started in ("the API", "the command line", "a trigger"):
+        assert f"started by {started}," in page
+    for asked, run in runs.items():
+        assert listed(client, started_by=asked) == [run.pk]
+    assert len(listed(client, started_by="nobody")) == 4
 
 
 def test_the_command_and_a_program_are_in_it(client: Client, ann: User) -> None:

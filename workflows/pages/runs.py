@@ -45,7 +45,7 @@ HOW = {
     Origin.TRIGGER: "by a trigger",
 }
 """How a run was started, where it was not from a page."""
-STARTS = (("site", "The site"), ("api", "The API"), ("command", "The command line"))
+STARTS = (("site", "The site"), ("api", "The API"), ("command", "The command line"), ("trigger", "A trigger"))
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def test_a_gate_that_is_due_is_expired_and_the_turn_goes_on(site: Site, ann: Use
     results = [
         step.payload for step in read_steps(prompt.conversation_id, prompt.pk) if step.payload.get("code") == "expired"
     ]
-    assert [result["message"] for result in results] == ["It expired before it could run, so nothing was done."] * 2
+    assert [result["message"] for result in results] == ["This was not done in time."] * 2
     assert not problems_of(read_steps(prompt.conversation_id, prompt.pk))
 
 

@@ -114,7 +114,7 @@ def test_no_decision_does(decision: Decision) -> None:
     [
         ("reject", {"reason": "Keep b."}, "Error (rejected): Keep b."),
         ("reject", {}, "Error (rejected): A person rejected this call."),
-        ("expired", {}, "Error (expired): It expired before it could run, so nothing was done."),
+        ("expired", {}, "Error (expired): This was not done in time."),
         ("cancelled", {}, "Error (cancelled): Cancelled before it ran."),
         ("approve", {}, "did ls\nexit: 0 (1.2s)"),
     ],

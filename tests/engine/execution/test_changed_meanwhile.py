@@ -43,7 +43,7 @@ def stricter(tools: list[Tool]) -> list[Tool]:
 
 SAID = [
     ("reject", {"reason": "Never delete that."}, "Error (rejected): Never delete that."),
-    ("expired", {}, "Error (expired): It expired before it could run, so nothing was done."),
+    ("expired", {}, "Error (expired): This was not done in time."),
     ("approve", {}, "Error (tool_changed): The tool changed before this call ran, so nothing was done. "),
 ]
 

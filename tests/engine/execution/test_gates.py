@@ -87,7 +87,7 @@ async def test_approve_runs_the_original_input(world: World) -> None:
     [
         ("reject", {"reason": "Not now."}, "rejected", "Not now."),
         ("reject", {}, "rejected", "A person rejected this call."),
-        ("expired", {}, "expired", "It expired before it could run, so nothing was done."),
+        ("expired", {}, "expired", "This was not done in time."),
         ("cancelled", {}, "cancelled", "Cancelled before it ran."),
     ],
 )
