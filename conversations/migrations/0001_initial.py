@@ -344,6 +344,7 @@ class Migration(migrations.Migration):
                 "permissions": [
                     ("decide_approval", "Can decide approvals of others"),
                     ("decide_own_approval", "Can decide own approvals"),
+                    ("told_of_unattended", "Is told of turns of triggers that wait"),
                 ],
             },
         ),

@@ -98,6 +98,7 @@ class Output(models.Model):
         permissions = [
             ("decide_approval", "Can decide approvals of others"),
             ("decide_own_approval", "Can decide own approvals"),
+            ("told_of_unattended", "Is told of turns of triggers that wait"),
         ]
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.engine.execution.gates import ANOTHER
-from conversations.models import Notice, NoticeKind, Output, Prompt, State, Step
+from conversations.models import Notice, NoticeKind, Origin, Output, Prompt, State, Step
 from conversations.notifications.choices import wants_mail
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -33,10 +33,12 @@ def unnotified(people: QuerySet[User], now: float) -> Iterator[tuple[User, Wait]
     """Yield each wait with a person among these to notify of it, at most AT_ONCE of each person's.
 
     That is its owner, and who decides for others, if the owner may not decide all. A pause must have lasted for
-    AGENTSITE_MAIL_AFTER_SECONDS. `now` is the time by the database's clock.
+    AGENTSITE_MAIL_AFTER_SECONDS. Where a trigger started the turn and it has waited for
+    AGENTSITE_UNATTENDED_AFTER_SECONDS, those are told besides who have the permission `told_of_unattended` by name.
+    `now` is the time by the database's clock.
     """
-    people = people.filter(wants_mail(NoticeKind.WAITS))
-    waiting = _waiting(datetime.fromtimestamp(now, UTC) - timedelta(seconds=settings.AGENTSITE_MAIL_AFTER_SECONDS))
+    people, time = people.filter(wants_mail(NoticeKind.WAITS)), datetime.fromtimestamp(now, UTC)
+    waiting = _waiting(time - timedelta(seconds=settings.AGENTSITE_MAIL_AFTER_SECONDS))
     deciders = User.objects.with_perm("conversations.decide_own_approval", backend=BACKEND)
     owners = people.filter(pk__in=deciders.values("pk")).order_by()
     own = waiting.filter(conversation__owner__in=owners.values("pk"))
@@ -47,8 +49,19 @@ def unnotified(people: QuerySet[User], now: float) -> Iterator[tuple[User, Wait]
     elsewhere = User.objects.with_perm("conversations.decide_approval", backend=BACKEND)
     four_eyes = Exists(Output.objects.pending().filter(prompt=OuterRef("pk"), who=ANOTHER))
     others = waiting.filter(four_eyes | ~Q(conversation__owner__in=deciders.values("pk")))
-    for person in people.filter(pk__in=elsewhere.values("pk")):
-        for prompt in others.exclude(conversation__owner=person).exclude(_notified(person.pk))[:AT_ONCE]:
+    may_decide = people.filter(pk__in=elsewhere.values("pk"))
+    yield from _of_others(may_decide, others)
+
+    long_ago = time - timedelta(seconds=settings.AGENTSITE_UNATTENDED_AFTER_SECONDS)
+    named = User.objects.with_perm("conversations.told_of_unattended", include_superusers=False, backend=BACKEND)
+    unattended = waiting.filter(origin=Origin.TRIGGER, since__lte=long_ago).exclude(pk__in=others.values("pk"))
+    yield from _of_others(may_decide.filter(pk__in=named.values("pk")), unattended)
+
+
+def _of_others(people: QuerySet[User], waiting: QuerySet[Any]) -> Iterator[tuple[User, Wait]]:
+    """Yield each of these waits with each of these people who was not notified of it; nobody's own."""
+    for person in people:
+        for prompt in waiting.exclude(conversation__owner=person).exclude(_notified(person.pk))[:AT_ONCE]:
             yield person, _wait(prompt)
 
 

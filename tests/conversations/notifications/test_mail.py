@@ -19,7 +19,7 @@ from agents.engine.ledger import Step
 from conversations.accounts.presence import record_presence
 from conversations.approvals.decisions import decide
 from conversations.database.sql import database_time
-from conversations.models import Account, Notice, NoticeChoice, NoticeKind, Prompt, State
+from conversations.models import Account, Notice, NoticeChoice, NoticeKind, Origin, Prompt, State
 from conversations.notifications import due as dues
 from conversations.notifications import mail as mails
 from conversations.notifications import waits
@@ -165,6 +165,25 @@ def test_who_may_decide_is_told_where_the_owner_may_not(mara: User) -> None:
     assert sorted(told()) == ["kim@example.org", "lou@example.org", "root@example.org"]
     assert f"https://agents.example/approvals/{output.pk}/" in text(mail.outbox[0])
     assert 'Mara asked, in "Run it now."' in text(mail.outbox[0])
+
+
+def test_of_a_turn_that_nobody_started_others_are_told_later(mara: User, settings: Settings) -> None:
+    """Those whom the administrator named, and who may decide it. Of a turn that a person started, they are not."""
+    settings.AGENTSITE_UNATTENDED_AFTER_SECONDS = 3600
+    person("kim", "decide_approval", "told_of_unattended", email="kim@example.org")
+    person("lou", "told_of_unattended", email="lou@example.org")
+    person("max", "decide_approval", email="max@example.org")
+    User.objects.create_superuser("root", "root@example.org", "secret")
+    _story, output = asking(mara)
+    asking(mara, "whoami")
+    Prompt.objects.filter(pk=output.prompt_id).update(origin=Origin.TRIGGER)
+    notifier = Notifier()
+    assert [notifier.send_due(), *told()] == [1, "mara@example.org"]
+    settings.AGENTSITE_UNATTENDED_AFTER_SECONDS = -60
+    assert [notifier.send_due(), notifier.send_due()] == [1, 0]
+    assert told()[1:] == ["kim@example.org"]
+    assert mail.outbox[1].subject == "Waiting for you: Run it now."
+    assert f"https://agents.example/approvals/{output.pk}/" in text(mail.outbox[1])
 
 
 def test_several_turns_are_one_mail(mara: User) -> None:
@@ -342,7 +361,7 @@ def test_what_was_told_is_not_read_again(
     assert Notifier().send_due() == 3
     rows: list[Any] = []
     monkeypatch.setattr(waits, "_wait", rows.append)
-    with django_assert_max_num_queries(8) as asked:
+    with django_assert_max_num_queries(9) as asked:
         assert due() == []
     assert rows == []
     assert max(len(query["sql"]) for query in asked.captured_queries) < 10_000
