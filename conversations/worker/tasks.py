@@ -15,6 +15,7 @@ from conversations.files import pending, storage
 from conversations.verification.all import verify_nightly
 from conversations.worker import drain as drains
 from conversations.worker import hosts
+from conversations.worker.sweeping import sweep_old
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ def nightly() -> None:
         _run_sweep(erasure.sweep_hidden, alive)
         _run_sweep(erasure.sweep, alive)
         _run_sweep(pending.sweep, alive)
+        _run_sweep(sweep_old, alive)
     if run and not run.count:
         _run_sweep(storage.sweep, alive)
 
