@@ -54,6 +54,7 @@ urlpatterns = [
     path("files/<int:pk>/diagrams/<str:digest>.svg", diagrams.of_file, name="file-diagram"),
     path("triggers/", triggers.triggers, name="triggers"),
     path("triggers/<int:pk>/", triggers.trigger, name="trigger"),
+    path("triggers/<int:pk>/change/", triggers.change, name="change-trigger"),
     *(
         path(f"triggers/<int:pk>/{what}/", triggers.do, {"what": what}, name=f"{what}-trigger")
         for what in ("run", "pause", "resume", "delete")

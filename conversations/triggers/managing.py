@@ -91,6 +91,13 @@ class NewTrigger:
         return replace(self, text=text, input=input, name=name or _shortened(title))
 
 
+def as_it_is(trigger: Trigger) -> NewTrigger:
+    """Return what a trigger is, to be changed in part. A name that is the beginning of its text follows the text."""
+    name = "" if trigger.text and trigger.name == _shortened(" ".join(trigger.text.split())) else trigger.name
+    overlap = Overlap(trigger.overlap)
+    return NewTrigger(trigger.schedule, trigger.text, trigger.policy, trigger.input, name, trigger.tier, overlap)
+
+
 def _checked_input(found: startable.Startable, input: dict[str, JSON], owner: User) -> dict[str, JSON]:
     """Return the input with which a run is started each time. Raises InvalidInput, also for files and secrets."""
     if not found.schedulable:

@@ -26,6 +26,8 @@ from workflows.pages.description import Description
 from workflows.pages.uploads import in_words, with_files
 
 FROM_LINK = "Filled in by a link."
+SCHEDULE = "due"
+"""What the names of the fields begin with that say when it is to run."""
 CHATS_MOST = 100
 """Chats to choose from as a workspace; an older one is reached from its own page."""
 
@@ -147,6 +149,11 @@ class RunForm:
         return bool(secret_fields(self.workflow))
 
     @property
+    def can_run_later(self) -> bool:
+        """Whether it may start while nobody is there, with what this form asks for."""
+        return self.workflow.schedulable and self.workflow.workspace != "required" and not self.takes_files
+
+    @property
     def wrong(self) -> list[FormField]:
         """The fields that need a change."""
         return [each for each in self.schema_form.fields if each.wrong]
@@ -167,8 +174,9 @@ class RunForm:
     @property
     def kept(self) -> list[tuple[str, str]]:
         """What was submitted, to submit it again, but for the secrets."""
-        own = ("csrfmiddlewaretoken", "key", "confirmed", "change", *(each.key for each in self.secrets))
-        return [(name, text) for name, text in (self.posted or {}).items() if name not in own]
+        own = ("csrfmiddlewaretoken", "key", "confirmed", "change", "later", *(each.key for each in self.secrets))
+        kept = {name: text for name, text in (self.posted or {}).items() if name not in own}
+        return [(name, text) for name, text in kept.items() if not name.startswith(f"{SCHEDULE}-")]
 
     @property
     def secrets(self) -> list[FormField]:

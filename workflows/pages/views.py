@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpResponse, QueryDict
@@ -27,6 +28,7 @@ from workflows.definition import Workflow
 from workflows.history import RunFilter, runs_of
 from workflows.pages import filling
 from workflows.pages.form import RunForm, own_chats, secret_fields
+from workflows.pages.later import run_later
 from workflows.pages.menu import menu_rows
 from workflows.pages.runs import inputs_of, last_rows, runs_filter, runs_page
 from workflows.pages.selector import selector
@@ -43,6 +45,7 @@ FILTERS_MOST = 1_000
 """Characters of the filters to which a page returns."""
 NO_CHAT = "Choose one of your chats."
 NO_CHATS = "This works on the files of a chat, and you have none yet. Start one first."
+NOT_LATER = "Nothing has started: this runs only while somebody is there. Start it now, or leave it."
 GONE = "Nothing has started: the chat in which it would run no longer exists. Start it again to run it on its own."
 
 
@@ -225,12 +228,32 @@ def _posted(request: PersonRequest, found: Seen) -> HttpResponse:
         return _page(request, found, form)
     if payload is None or form.workspace_error or form.problem:
         return _page(request, found, form, 400)
+    if "later" in request.POST:
+        return _later(request, found, form, payload)
     if asks:
         return _page(request, found, form, template="confirm", asked=form.shown(payload))
+    return _start(request, found, form, payload, key)
+
+
+def _start(request: PersonRequest, found: Seen, form: RunForm, payload: dict[str, JSON], key: str) -> HttpResponse:
     started = start(form, payload, key)
     if isinstance(started, Prompt):
         return redirect(f"{started.conversation.get_absolute_url()}#now")
     return _page(request, found, form, started)
+
+
+def _later(request: PersonRequest, found: Seen, form: RunForm, payload: dict[str, JSON]) -> HttpResponse:
+    """Ask when it is to run, or set the trigger and go to its page."""
+    if not form.can_run_later:
+        form.problem = NOT_LATER
+        return _page(request, found, form, 400)
+    later = run_later(form, payload, request.POST["later"])
+    if later.made:
+        messages.success(request, f"It runs {later.when}.")
+        return redirect(later.made)
+    if form.refused:
+        return _page(request, found, form, later.status)
+    return _page(request, found, form, later.status, "later", asked=form.shown(payload), later=later)
 
 
 def _choose_chat(form: RunForm, chosen: str, origin: str) -> None:

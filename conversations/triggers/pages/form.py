@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import math
+import re
+from dataclasses import replace
+from datetime import datetime, time
 from typing import Any, cast
 
 from django import forms
@@ -27,17 +30,16 @@ WHEN = (
 )
 FIELD_OF = {"at": "date", "seconds": "minutes"}
 """The field in which a mistake in this part of a schedule was made, where it has another name."""
+_USUAL = re.compile(r"(?P<minute>\d{1,2}) (?P<hour>\d{1,2}) (?P<day>\*|\d{1,2}) \* (?P<weekday>\*|1-5|[0-6])")
+"""An expression that one of the named schedules stands for."""
 
 
-class TriggerForm(Styled, forms.Form):
-    """What a trigger is to do, and when. `when` says which of the fields of the time count."""
+class ScheduleForm(Styled, forms.Form):
+    """When a trigger is due, and what becomes of it while it runs. `when` says which of the fields of the time count.
 
-    text = forms.CharField(
-        label="What to do, or what to remind you of",
-        max_length=TEXT_MOST,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="The agent will be given only this text.",
-    )
+    `schedule`: the one that it shows and changes, if there is one already.
+    """
+
     when = forms.ChoiceField(label="When", choices=WHEN, initial="daily")
     date = forms.DateField(required=False, label="On", widget=forms.DateInput(attrs={"type": "date"}))
     weekday = forms.ChoiceField(
@@ -64,14 +66,17 @@ class TriggerForm(Styled, forms.Form):
         label="If the previous turn has not ended", choices=Overlap, initial=Overlap.SKIP, required=False
     )
 
-    def __init__(self, owner: User, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, owner: User, *args: Any, schedule: Schedule | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        zone = zone_of(owner).key
+        self._before = schedule
+        zone = schedule.zone if schedule else zone_of(owner).key
         known = zones_by_region()
         here = [] if any(zone == name for _, zones in known for name, _ in zones) else [(zone, zone)]
         cast(forms.ChoiceField, self.fields["zone"]).choices = [*here, *known]
         self.fields["zone"].initial = zone
         self.fields["time"].initial = "09:00"
+        if schedule:
+            self.initial = {**fields_of(schedule), **self.initial}
 
     def clean(self) -> dict[str, Any]:
         """Check that the fields of the chosen time are there."""
@@ -88,24 +93,28 @@ class TriggerForm(Styled, forms.Form):
                 self.add_error(name, "This is needed.")
         return given
 
-    def trigger(self, now: datetime) -> NewTrigger:
-        """Return what the valid form asks for, seen from now."""
-        given = self.cleaned_data
-        return NewTrigger(self._schedule(now), given["text"], overlap=Overlap(given["overlap"] or Overlap.SKIP))
+    @property
+    def chosen_overlap(self) -> Overlap:
+        """What the valid form says of a time at which the turn before has not ended."""
+        return Overlap(self.cleaned_data["overlap"] or Overlap.SKIP)
 
-    def _schedule(self, now: datetime) -> Schedule:
+    def schedule(self, now: datetime) -> Schedule:
+        """Return when the valid form says that it is due. Minutes count from now, or from when they did before."""
         given, zone = self.cleaned_data, self.cleaned_data["zone"]
         match given["when"]:
             case "once":
                 at = datetime.combine(given["date"], given["time"], tzinfo=zone_named(zone))
                 return Schedule(zone, at=at)
             case "every":
+                before = self._before
+                if before and before.seconds and _minutes(before.seconds) == given["minutes"]:
+                    return replace(before, zone=zone)
                 return Schedule(zone, seconds=given["minutes"] * 60, since=now)
             case "cron":
                 return Schedule(zone, expression=given["expression"])
         days = {"weekdays": "* * 1-5", "weekly": f"* * {given['weekday']}", "monthly": f"{given['day']} * *"}
-        time = given["time"]
-        return Schedule(zone, expression=f"{time.minute} {time.hour} {days.get(given['when'], '* * *')}")
+        of_day = given["time"]
+        return Schedule(zone, expression=f"{of_day.minute} {of_day.hour} {days.get(given['when'], '* * *')}")
 
     def refuse(self, error: InvalidInput) -> None:
         """Show what is wrong at the fields in which it was given."""
@@ -113,3 +122,41 @@ class TriggerForm(Styled, forms.Form):
             name = FIELD_OF.get(place, place)
             for each in why:
                 self.add_error(name if name in self.fields else None, each)
+
+
+class TriggerForm(ScheduleForm):
+    """What a trigger of the agent is to do, and when."""
+
+    text = forms.CharField(
+        label="What to do, or what to remind you of",
+        max_length=TEXT_MOST,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="The agent will be given only this text.",
+    )
+
+    def trigger(self, now: datetime) -> NewTrigger:
+        """Return what the valid form asks for, seen from now."""
+        return NewTrigger(self.schedule(now), self.cleaned_data["text"], overlap=self.chosen_overlap)
+
+
+def fields_of(schedule: Schedule) -> dict[str, Any]:
+    """Return what the fields of the form show for a schedule: the usual ones by name, any other as an expression."""
+    if schedule.at is not None:
+        at = schedule.at.astimezone(zone_named(schedule.zone))
+        return {"when": "once", "date": at.date(), "time": at.time()}
+    if schedule.seconds is not None:
+        return {"when": "every", "minutes": _minutes(schedule.seconds)}
+    if found := _USUAL.fullmatch(schedule.cron):
+        of_day = time(int(found["hour"]), int(found["minute"]))
+        day, weekday = found["day"], found["weekday"]
+        if day == "*":
+            names = {"*": {"when": "daily"}, "1-5": {"when": "weekdays"}}
+            return names.get(weekday, {"when": "weekly", "weekday": weekday}) | {"time": of_day}
+        if weekday == "*":
+            return {"when": "monthly", "day": int(day), "time": of_day}
+    return {"when": "cron", "expression": schedule.expression}
+
+
+def _minutes(seconds: int) -> int:
+    """Return so many seconds in whole minutes, which is what the form takes; the API also takes others."""
+    return math.ceil(seconds / 60)

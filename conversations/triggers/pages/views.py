@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -20,11 +20,11 @@ from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.prompts import startable
 from conversations.prompts.start import Deactivated
-from conversations.prompts.startable import InvalidInput
+from conversations.prompts.startable import InvalidInput, NotAllowed, UnknownPolicy
 from conversations.triggers import managing, slots
 from conversations.triggers.firing import fire_if_due
 from conversations.triggers.managing import TooMany
-from conversations.triggers.pages.form import TriggerForm
+from conversations.triggers.pages.form import ScheduleForm, TriggerForm
 
 SHOWN = 100
 """Firings on the page of a trigger, the newest."""
@@ -111,6 +111,48 @@ def trigger(request: PersonRequest, pk: int) -> HttpResponse:
         "sidebar": sidebar(request.user),
     }
     return render(request, "triggers/trigger.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def change(request: PersonRequest, pk: int) -> HttpResponse:
+    """Show the form of a trigger as it is; on POST change it, or show when it would fire. 404 if it is not theirs.
+
+    Of one that starts a workflow, only the time can be changed. 400 with the errors at their fields.
+    """
+    found = get_object_or_404(Trigger.objects.visible_to(request.user), pk=pk)
+    kind, now = TriggerForm if found.policy == AGENT else ScheduleForm, slots.now()
+    initial = {"text": found.text, "overlap": found.overlap}
+    form = kind(request.user, request.POST or None, schedule=found.schedule, initial=initial)
+    if not form.is_valid():
+        return _change_page(request, found, form, status=400 if form.is_bound else 200)
+    new = replace(managing.as_it_is(found), schedule=form.schedule(now), overlap=form.chosen_overlap)
+    if isinstance(form, TriggerForm):
+        new = replace(new, text=form.cleaned_data["text"])
+    try:
+        if "preview" in request.POST:
+            checked = new.checked(request.user, now)
+            return _change_page(request, found, form, times=preview(checked.schedule, now))
+        changed = managing.change(found, new)
+    except InvalidInput as error:
+        form.refuse(error)
+        return _change_page(request, found, form, status=400)
+    except (NotAllowed, UnknownPolicy) as error:
+        form.add_error(None, str(error))
+        return _change_page(request, found, form, status=403)
+    messages.success(request, f"Changed: {_row(changed).when}.")
+    return redirect("trigger", pk=pk)
+
+
+def _change_page(
+    request: PersonRequest,
+    trigger: Trigger,
+    form: ScheduleForm,
+    times: list[DueTime] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context = {"row": _row(trigger), "form": form, "times": times, "place": "triggers"}
+    return render(request, "triggers/change.html", context | {"sidebar": sidebar(request.user)}, status=status)
 
 
 @form_view

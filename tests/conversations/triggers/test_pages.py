@@ -10,11 +10,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from agents.plugins.triggers.schedule import Schedule
 from conversations.models import Prompt, Trigger
+from conversations.triggers.managing import NewTrigger, create
 from tests.conversations.recorded import ONE_GATE, Site
 from tests.conversations.triggers.conftest import StillClock
+from tests.workflows import shop
 
 pytestmark = pytest.mark.django_db
+ORDER = shop.order.policy_name
 
 WEEKDAYS = {"text": "list the files", "when": "weekdays", "time": "09:00", "zone": "Europe/Berlin", "overlap": "skip"}
 
@@ -97,6 +101,58 @@ def test_its_buttons(client: Client, clock: StillClock) -> None:
     assert Prompt.objects.count() == 1
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"when": "daily", "time": "02:30"},
+        {"when": "weekdays"},
+        {"when": "weekly", "weekday": "0", "overlap": "queue"},
+        {"when": "monthly", "day": "31"},
+        {"when": "every", "minutes": "90"},
+        {"when": "cron", "expression": "*/20 8-17 * * *"},
+        {"when": "once", "date": "2026-03-03"},
+    ],
+)
+def test_its_form_shows_it_as_it_is(client: Client, clock: StillClock, typed: dict[str, str]) -> None:
+    """Saved as it stands, it is the same, and due at the same times."""
+    posted(client, **typed)
+    before = Trigger.objects.values().get()
+    clock.time += timedelta(minutes=7)
+    address = reverse("change-trigger", args=[before["id"]])
+    form = client.get(address).context["form"]
+    shown = {name: str(form[name].value() or "") for name in form.fields}
+    assert shown.items() >= {**typed, "text": "list the files", "zone": "Europe/Berlin"}.items() - {("time", "02:30")}
+    page = client.post(address, shown, follow=True)
+    assert "Changed: " in page.text
+    assert Trigger.objects.values().get() == before
+
+
+def test_it_is_changed(client: Client, clock: StillClock) -> None:
+    posted(client)
+    trigger = Trigger.objects.get()
+    address = reverse("change-trigger", args=[trigger.pk])
+    preview = client.post(address, {**WEEKDAYS, "when": "daily", "text": "tidy up", "preview": "1"}).text
+    assert ("Tue 3 Mar 2026, 09:00" in preview, Trigger.objects.get().text) == (True, "list the files")
+    page = client.post(address, {**WEEKDAYS, "when": "daily", "text": "tidy up"}, follow=True).text
+    trigger.refresh_from_db()
+    assert ("Changed: every day at 09:00" in page, trigger.text, trigger.name) == (True, "tidy up", "tidy up")
+    wrong = client.post(address, {**WEEKDAYS, "when": "cron", "expression": "0 0 31 2 *"})
+    assert (wrong.status_code, "This cron expression is not valid" in wrong.text) == (400, True)
+
+
+def test_of_one_that_starts_a_workflow_the_time_is_changed(
+    client: Client, ann: User, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shop.registered(monkeypatch, shop.order):
+        schedule = Schedule("Europe/Berlin", expression="0 9 * * *")
+        trigger = create(ann, NewTrigger(schedule, policy=ORDER, input={"item": "paper"}))
+        address = reverse("change-trigger", args=[trigger.pk])
+        assert 'name="text"' not in client.get(address).text
+        client.post(address, {**WEEKDAYS, "time": "10:00"})
+        trigger.refresh_from_db()
+        assert (trigger.expression, trigger.input, trigger.policy) == ("0 10 * * 1-5", {"item": "paper"}, ORDER)
+
+
 def test_the_history_says_what_became_of_each(client: Client, clock: StillClock) -> None:
     posted(client, when="every", minutes="5")
     clock.passes(minutes=21)
@@ -112,6 +168,7 @@ def test_others_see_none_of_it(client: Client, bob: User, clock: StillClock) -> 
     clock.time += timedelta(minutes=1)
     assert client.get(theirs.get_absolute_url()).status_code == 404
     assert client.post(reverse("delete-trigger", args=[theirs.pk])).status_code == 404
+    assert client.post(reverse("change-trigger", args=[theirs.pk]), WEEKDAYS).status_code == 404
     assert "look at the logs" not in client.get(reverse("triggers")).text
 
 
