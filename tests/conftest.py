@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +26,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("AGENTSITE_REQUIRE_SERVICES") == "1",
         help="also run what needs PostgreSQL, a browser or packages, or takes long; a missing service is a failure",
     )
+    parser.addoption(
+        "--part",
+        type=_part,
+        metavar="K/N",
+        help="of the files whose tests need no service, run only the K-th of N parts, counted from 0",
+    )
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, of = map(int, text.split("/"))
+    return number % of, of
 
 
 def pytest_configure() -> None:
@@ -39,10 +51,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("django_db") or DATABASE.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("database")
-    left_out = [] if config.getoption("services") else [item for item in items if _needs(item)]
-    config.stash[LEFT_OUT] = Counter(_needs(item)[0] for item in left_out)
+    skipped = [] if config.getoption("services") else [item for item in items if _needs(item)]
+    config.stash[LEFT_OUT] = Counter(_needs(item)[0] for item in skipped)
+    left_out = {*skipped, *_of_other_parts(config.getoption("part"), items)}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=left_out)
+
+
+def _of_other_parts(part: tuple[int, int] | None, items: list[pytest.Item]) -> list[pytest.Item]:
+    if part is None:
+        return []
+    number, of = part
+    return [item for item in items if not _needs(item) and zlib.crc32(item.location[0].encode()) % of != number]
 
 
 def pytest_collection_finish() -> None:
