@@ -132,25 +132,34 @@ def create(
             return earlier
         time = slots.now()
         checked = new.checked(owner, time)
-        most = settings.AGENTSITE_TRIGGERS_A_PERSON
-        if Trigger.objects.filter(owner=owner).exclude(next_at=None, paused_at=None, off_reason="").count() >= most:
-            raise TooMany(most)
+        _refuse_too_many(owner)
         trigger = Trigger(owner=owner, key=key, key_digest=digest, conversation=conversation, asked_in=asked_in)
         trigger.save()
         _set(trigger, checked, time)
         return trigger
 
 
-def change(trigger: Trigger, new: NewTrigger) -> Trigger:
-    """Change a trigger; when it is due from now on is worked out anew. Raises what NewTrigger.checked raises.
+def _refuse_too_many(owner: User) -> None:
+    """Raise TooMany if this person, whose row is locked, may have no further trigger. Those that are over are free."""
+    most = settings.AGENTSITE_TRIGGERS_A_PERSON
+    if Trigger.objects.filter(owner=owner).exclude(next_at=None, paused_at=None, off_reason="").count() >= most:
+        raise TooMany(most)
 
+
+def change(trigger: Trigger, new: NewTrigger) -> Trigger:
+    """Change a trigger; when it is due from now on is worked out anew.
+
+    Raises what NewTrigger.checked raises, and TooMany if it was over and would be one more than its owner may have.
     What it was due at by now, in the old way, is not lost: it fires first.
     """
     with transaction.atomic():
         fire_if_due(trigger.pk)
         locked = Trigger.objects.select_for_update().select_related("owner").get(pk=trigger.pk)
         time = slots.now()
-        _set(locked, new.checked(locked.owner, time), time)
+        checked = new.checked(locked.owner, time)
+        if locked.state == "over":
+            _refuse_too_many(locked.owner)
+        _set(locked, checked, time)
         return locked
 
 

@@ -329,6 +329,19 @@ def test_a_person_has_so_many(ann: User, bob: User, clock: StillClock, settings:
     clock.every(ann)
 
 
+def test_one_that_is_over_counts_again_when_it_gets_a_new_time(ann: User, clock: StillClock, settings: Any) -> None:
+    settings.AGENTSITE_TRIGGERS_A_PERSON = 1
+    over = once(clock, ann)
+    assert clock.passes(minutes=2) == 1
+    again = NewTrigger(Schedule("Europe/Berlin", expression="@daily"), "look at the logs")
+    other = create(ann, again)
+    with pytest.raises(managing.TooMany, match="You have 1 trigger"):
+        managing.change(fresh(over), again)
+    assert fresh(over).state == "over"
+    managing.delete(other)
+    assert managing.change(fresh(over), again).state == "on"
+
+
 def test_the_same_request_makes_one(ann: User, bob: User, clock: StillClock) -> None:
     made = {once(clock, ann, key="k").pk, once(clock, ann, key="k").pk}
     assert (len(made), once(clock, bob, key="k").owner) == (1, bob)
