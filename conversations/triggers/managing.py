@@ -189,4 +189,6 @@ def resume(trigger: Trigger) -> None:
 
 def delete(trigger: Trigger) -> None:
     """Delete a trigger with its history. The turns that it started stay."""
-    trigger.delete()
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=trigger.owner_id)  # it does not fire meanwhile
+        trigger.delete()
