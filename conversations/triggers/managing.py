@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import cast
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from agents.engine.ledger import JSON, valid_text
 from agents.engine.root import AGENT
+from agents.engine.schema import valid_texts
 from agents.engine.secrets import hide, hide_in
 from agents.plugins.triggers.schedule import TEXT_MOST, BadSchedule, Schedule
 from conversations.models import Conversation, Overlap, Trigger
@@ -99,10 +101,10 @@ def _checked_input(found: startable.Startable, input: dict[str, JSON], owner: Us
     if accepted.secrets or accepted.files:
         why = "Its value is not kept after one run, so it cannot be used each time."
         raise InvalidInput({name: [why] for name in (*accepted.secrets, *accepted.files)})
-    kept = hide_in(input)
-    if kept != input:
+    valid = cast(dict[str, JSON], valid_texts(input))
+    if hide_in(valid) != valid:
         raise InvalidInput({"": ["A secret of the site stands in this, and must not be recorded."]})
-    return input
+    return valid
 
 
 def _shortened(text: str) -> str:
