@@ -15,7 +15,7 @@ from typing import TypeVar
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import Error, OperationalError, transaction
-from django.db.models import Min, Q
+from django.db.models import Exists, Min, OuterRef, Q
 
 from agents.engine.root import AGENT
 from agents.plugins.triggers.schedule import local
@@ -64,6 +64,8 @@ def fire_due() -> int:
         _alone(settle, pk)
     started = 0
     queued = Firing.objects.filter(state=FiringState.QUEUED, trigger__in=Trigger.objects.on())
+    # Those whose turn goes on are not looked at: a hundred that wait for a decision would keep all others waiting.
+    queued = queued.exclude(Exists(Firing.objects.filter(trigger=OuterRef("trigger"), open=True)))
     for pk in list(queued.order_by("trigger").values_list("trigger", flat=True).distinct()[:AT_ONCE]):
         started += bool(_alone(start_queued, pk))
     due = Trigger.objects.on().filter(next_at__lte=slots.now()).order_by("next_at", "pk")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import cast
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from agents.engine.ledger import JSON, valid_text
 from agents.engine.root import AGENT
+from agents.engine.schema import valid_texts
 from agents.engine.secrets import hide, hide_in
 from agents.plugins.triggers.schedule import TEXT_MOST, BadSchedule, Schedule
 from conversations.models import Conversation, Overlap, Trigger
@@ -106,10 +108,10 @@ def _checked_input(found: startable.Startable, input: dict[str, JSON], owner: Us
     if accepted.secrets or accepted.files:
         why = "Its value is not kept after one run, so it cannot be used each time."
         raise InvalidInput({name: [why] for name in (*accepted.secrets, *accepted.files)})
-    kept = hide_in(input)
-    if kept != input:
+    valid = cast(dict[str, JSON], valid_texts(input))
+    if hide_in(valid) != valid:
         raise InvalidInput({"": ["A secret of the site stands in this, and must not be recorded."]})
-    return input
+    return valid
 
 
 def _shortened(text: str) -> str:
@@ -139,25 +141,34 @@ def create(
             return earlier
         time = slots.now()
         checked = new.checked(owner, time)
-        most = settings.AGENTSITE_TRIGGERS_A_PERSON
-        if Trigger.objects.filter(owner=owner).exclude(next_at=None, paused_at=None, off_reason="").count() >= most:
-            raise TooMany(most)
+        _refuse_too_many(owner)
         trigger = Trigger(owner=owner, key=key, key_digest=digest, conversation=conversation, asked_in=asked_in)
         trigger.save()
         _set(trigger, checked, time)
         return trigger
 
 
-def change(trigger: Trigger, new: NewTrigger) -> Trigger:
-    """Change a trigger; when it is due from now on is worked out anew. Raises what NewTrigger.checked raises.
+def _refuse_too_many(owner: User) -> None:
+    """Raise TooMany if this person, whose row is locked, may have no further trigger. Those that are over are free."""
+    most = settings.AGENTSITE_TRIGGERS_A_PERSON
+    if Trigger.objects.filter(owner=owner).exclude(next_at=None, paused_at=None, off_reason="").count() >= most:
+        raise TooMany(most)
 
+
+def change(trigger: Trigger, new: NewTrigger) -> Trigger:
+    """Change a trigger; when it is due from now on is worked out anew.
+
+    Raises what NewTrigger.checked raises, and TooMany if it was over and would be one more than its owner may have.
     What it was due at by now, in the old way, is not lost: it fires first.
     """
     with transaction.atomic():
         fire_if_due(trigger.pk)
         locked = Trigger.objects.select_for_update().select_related("owner").get(pk=trigger.pk)
         time = slots.now()
-        _set(locked, new.checked(locked.owner, time), time)
+        checked = new.checked(locked.owner, time)
+        if locked.state == "over":
+            _refuse_too_many(locked.owner)
+        _set(locked, checked, time)
         return locked
 
 
@@ -187,4 +198,6 @@ def resume(trigger: Trigger) -> None:
 
 def delete(trigger: Trigger) -> None:
     """Delete a trigger with its history. The turns that it started stay."""
-    trigger.delete()
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=trigger.owner_id)  # it does not fire meanwhile
+        trigger.delete()

@@ -93,6 +93,11 @@ def test_a_workflow_is_started_with_its_input(api: Api, clock: StillClock) -> No
     assert set(Prompt.objects.values_list("policy", flat=True)) == {"workflow:shop.order"}
 
 
+@pytest.mark.usefixtures("_shop")
+def test_an_input_may_have_any_character(api: Api) -> None:
+    assert made(api, **ORDER | {"input": {"item": "a\x00b"}})["input"] == {"item": "a\ufffdb"}
+
+
 def test_a_policy_of_an_app_is_started_by_its_name(
     api: Api, other: Api, ann: User, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ from conversations.models import (
 from conversations.prompts import killswitch
 from conversations.prompts.start import cancel_prompt, start_conversation, start_prompt
 from conversations.prompts.startable import InvalidInput
-from conversations.triggers import managing
+from conversations.triggers import firing, managing
 from conversations.triggers.firing import fire_due, fire_if_due, next_look
 from conversations.triggers.managing import NewTrigger, create
 from conversations.verification.stored import verify
@@ -143,6 +143,18 @@ def test_firings_wait_in_their_order_if_that_was_chosen(ann: User, site: Site, c
         assert trigger.firings.filter(state=FiringState.QUEUED).count() == left
     started = list(trigger.firings.order_by("pk").values_list("prompt", flat=True))
     assert (started, len(started)) == (sorted(started), 4)
+
+
+def test_those_that_wait_for_long_do_not_keep_others_waiting(
+    ann: User, bob: User, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(firing, "AT_ONCE", 2)
+    *_, free = [clock.every(owner, overlap=Overlap.QUEUE) for owner in (ann, ann, bob)]
+    assert [clock.passes(minutes=5), clock.passes()] == [2, 1]
+    assert [clock.passes(minutes=5), clock.passes()] == [0, 0]
+    assert history(free) == [("started", 1), ("queued", 1)]
+    cancel_prompt(free.firings.order_by("pk")[0].prompt_id, bob)
+    assert (fire_due(), history(free)) == (1, [("started", 1), ("started", 1)])
 
 
 def test_after_an_outage_one_counts_and_the_others_are_missed(ann: User, clock: StillClock) -> None:
@@ -315,6 +327,19 @@ def test_a_person_has_so_many(ann: User, bob: User, clock: StillClock, settings:
     clock.every(bob)
     clock.passes(minutes=1)
     clock.every(ann)
+
+
+def test_one_that_is_over_counts_again_when_it_gets_a_new_time(ann: User, clock: StillClock, settings: Any) -> None:
+    settings.AGENTSITE_TRIGGERS_A_PERSON = 1
+    over = once(clock, ann)
+    assert clock.passes(minutes=2) == 1
+    again = NewTrigger(Schedule("Europe/Berlin", expression="@daily"), "look at the logs")
+    other = create(ann, again)
+    with pytest.raises(managing.TooMany, match="You have 1 trigger"):
+        managing.change(fresh(over), again)
+    assert fresh(over).state == "over"
+    managing.delete(other)
+    assert managing.change(fresh(over), again).state == "on"
 
 
 def test_the_same_request_makes_one(ann: User, bob: User, clock: StillClock) -> None:

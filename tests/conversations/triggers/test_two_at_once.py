@@ -1,4 +1,4 @@
-"""Two schedulers that look at the same moment: what is due fires once."""
+"""Two that look at a trigger at the same moment: what is due fires once, and what is deleted does not fire."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 from django.db import connection
 
 from conversations.models import Firing, FiringState, Prompt, Trigger
-from conversations.triggers.firing import fire_due
+from conversations.triggers import managing
+from conversations.triggers.firing import fire_due, fire_if_due
 from tests.conversations.support import person
 from tests.conversations.triggers.conftest import StillClock
 
-DUE = 30
+DUE, DELETED = 30, 10
 
 
 @pytest.mark.django_db(transaction=True)
@@ -36,3 +37,28 @@ def test_each_fires_once(clock: StillClock, settings: Any) -> None:
     states = Firing.objects.values_list("trigger", "state")
     assert sorted(states) == [(pk, FiringState.STARTED) for pk in sorted(Trigger.objects.values_list("pk", flat=True))]
     assert (started, Prompt.objects.count()) == (DUE, DUE)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_is_deleted_while_it_fires(clock: StillClock) -> None:
+    ann = person("ann")
+
+    def fires(pk: int) -> None:
+        try:
+            for _ in range(100):
+                if fire_if_due(pk, by_hand=True) is None:
+                    return
+        finally:
+            connection.close()
+
+    for _ in range(DELETED):
+        trigger = clock.every(ann)
+        with ThreadPoolExecutor(1) as threads:
+            firing = threads.submit(fires, trigger.pk)
+            try:
+                while trigger.firings.count() < 2:
+                    pass
+            finally:
+                managing.delete(trigger)
+        firing.result()
+    assert (Trigger.objects.count(), Firing.objects.count()) == (0, 0)
