@@ -22,7 +22,7 @@ test: $(DEV) ## Run the tests that need no services, and report what was left ou
 test-all: test-browser test-crash test-clients test-postgres ## Run the other tests. A missing service is a failure.
 
 test-browser: $(DEV) ## Run the tests in a real Chromium.
-	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -m "browser and not crash" $(ARGS)
+	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "browser and not crash" $(ARGS)
 
 test-crash: $(DEV) ## Run the tests that kill real processes, on SQLite and PostgreSQL.
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 3 --dist worksteal -m crash $(ARGS)
