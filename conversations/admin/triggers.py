@@ -150,6 +150,15 @@ class TriggerAdmin(ReadOnly):
             do(trigger)
         messages.success(request, f"{did} {len(chosen)} trigger{pluralize(len(chosen))}.")
 
+    def delete_model(self, request: HttpRequest, obj: Trigger) -> None:
+        """Delete one, which may be firing at this moment."""
+        managing.delete(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Trigger]) -> None:
+        """Delete those that were selected, likewise."""
+        for trigger in queryset:
+            managing.delete(trigger)
+
     def has_manage_permission(self, request: HttpRequest) -> bool:
         """Whether the person may pause and resume the triggers of others."""
         return request.user.has_perm("conversations.change_trigger")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import time
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -33,9 +32,11 @@ def choose(user: User, ways: Mapping[NoticeKind, Ways], quiet: tuple[time, time]
         for kind, chosen in ways.items():
             values = {"page": chosen.page, "mail": chosen.mail}
             NoticeChoice.objects.update_or_create(user=user, kind=kind, defaults=values)
-            unwanted: dict[str, Any] = {way: False for way, wanted in values.items() if not wanted}
-            if unwanted:
-                Notice.objects.filter(user=user, kind=kind, mailed_at=None).update(**unwanted)
+            told = Notice.objects.filter(user=user, kind=kind)
+            if not chosen.page:
+                told.filter(page=True).update(page=False)
+            if not chosen.mail:
+                told.filter(mail=True, mailed_at=None).update(mail=False)
         Account.objects.update_or_create(user=user, defaults={"quiet_from": start, "quiet_to": end})
 
 

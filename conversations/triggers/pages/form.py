@@ -28,6 +28,8 @@ WHEN = (
     ("every", "Every so many minutes"),
     ("cron", "By a cron expression"),
 )
+OF_TIME = frozenset({"date", "weekday", "day", "time", "minutes", "expression"})
+"""The fields of the time, of which each kind of schedule needs some."""
 FIELD_OF = {"at": "date", "seconds": "minutes"}
 """The field in which a mistake in this part of a schedule was made, where it has another name."""
 _USUAL = re.compile(r"(?P<minute>\d{1,2}) (?P<hour>\d{1,2}) (?P<day>\*|\d{1,2}) \* (?P<weekday>\*|1-5|[0-6])")
@@ -88,6 +90,9 @@ class ScheduleForm(Styled, forms.Form):
             "every": ("minutes",),
             "cron": ("expression",),
         }.get(given.get("when", ""), ("time",))
+        for name in OF_TIME - {*needed}:
+            self.errors.pop(name, None)  # the page does not show it
+            given.setdefault(name, None)
         for name in needed:
             if name not in self.errors and given.get(name) in (None, ""):
                 self.add_error(name, "This is needed.")

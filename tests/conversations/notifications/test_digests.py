@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from conversations.accounts.presence import record_presence
@@ -183,3 +184,13 @@ def test_a_flood_is_one_email_with_a_number(mara: User, monkeypatch: pytest.Monk
     assert letter.subject == "5 things happened while you were away"
     assert "And 3 more: https://agents.example/" in letter.body
     assert "Run 2" not in letter.body
+
+
+def test_what_happened_long_ago_is_not_told_any_more(mara: User) -> None:
+    """Such as to somebody whose address was entered only now."""
+    failing(mara, "Old figures")
+    Notice.objects.update(at=timezone.now() - timedelta(days=8))
+    assert Notifier().send_due() == 0
+    failing(mara, "New figures")
+    assert Notifier().send_due() == 1
+    assert ("New figures" in mail.outbox[0].body, "Old figures" in mail.outbox[0].body) == (True, False)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.utils import timezone
 
 from conversations.accounts.presence import record_presence
 from conversations.database.sql import database_time
@@ -159,3 +160,13 @@ def test_of_two_rounds_at_once_one_notes_it(ann: User) -> None:
     for each in both:
         each.join(30)
     assert len(noted()) == 3
+
+
+def test_the_browser_shows_nothing_any_more_once_that_is_off(ann: User) -> None:
+    """Also what was sent by e-mail before."""
+    Story(ann).ends("failed", "model_error")
+    notify_ended()
+    Notice.objects.update(mailed_at=timezone.now())
+    assert len(news_of(ann).items) == 1
+    choose(ann, {NoticeKind.FAILED: Ways(page=False, mail=True)}, None)
+    assert news_of(ann).items == []

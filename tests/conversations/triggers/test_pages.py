@@ -81,6 +81,11 @@ def test_what_cannot_be_is_said_at_its_field(
     assert typed.get("text") or "list the files</textarea>" in page.text
 
 
+def test_what_the_page_does_not_show_is_not_refused(client: Client, clock: StillClock) -> None:
+    page = posted(client, when="daily", day="99", minutes="many", date="tomorrow")
+    assert "The trigger is set: every day at 09:00" in page.text
+
+
 def test_one_too_many_is_refused(client: Client, clock: StillClock, settings: Any) -> None:
     settings.AGENTSITE_TRIGGERS_A_PERSON = 1
     posted(client)
