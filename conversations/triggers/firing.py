@@ -21,6 +21,7 @@ from agents.engine.root import AGENT
 from agents.plugins.triggers.schedule import local
 from conversations.database.busy import brief_waits, is_locked
 from conversations.database.crashpoints import crashpoint
+from conversations.files.uploads import BadFile
 from conversations.models import (
     Conversation,
     ConversationKind,
@@ -29,6 +30,7 @@ from conversations.models import (
     NoticeKind,
     Origin,
     Overlap,
+    Payload,
     Prompt,
     State,
     Trigger,
@@ -40,6 +42,7 @@ from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.start import BadInput, Deactivated, start_prompt
 from conversations.prompts.startable import InvalidInput, NotAllowed, UnknownPolicy
 from conversations.triggers import slots
+from conversations.triggers.payloads import input_of, payload_file
 from conversations.usage import quotas
 from conversations.usage.quotas import OverQuota
 
@@ -65,7 +68,8 @@ def fire_due() -> int:
     started = 0
     queued = Firing.objects.filter(state=FiringState.QUEUED, trigger__in=Trigger.objects.on())
     for pk in list(queued.order_by("trigger").values_list("trigger", flat=True).distinct()[:AT_ONCE]):
-        started += bool(_alone(start_queued, pk))
+        firing = _alone(start_queued, pk)
+        started += bool(firing and firing.state == FiringState.STARTED)
     due = Trigger.objects.on().filter(next_at__lte=slots.now()).order_by("next_at", "pk")
     for pk in list(due.values_list("pk", flat=True)[:AT_ONCE]):
         firing = _alone(fire_if_due, pk)
@@ -101,12 +105,15 @@ def _alone(does: Callable[[int], T], pk: int) -> T | None:
 def fire_if_due(pk: int, *, by_hand: bool = False) -> Firing | None:
     """Fire a trigger that is due, or `by_hand` in any case; return what became of it. None if it is not due.
 
-    Of the times that passed since it was due first, the last one counts, and the others are entered as missed.
+    Of the times that passed since it was due first, the last one counts, and the others are entered as missed. One that
+    webhooks fire is run by hand with the last payload that came.
     """
     with transaction.atomic():
-        trigger = _locked(pk)
+        trigger = locked(pk)
         if trigger is None:
             return None
+        if by_hand and trigger.hook:
+            return enter(trigger, Firing(trigger=trigger), sample_of(trigger))
         if by_hand:
             return _fire(trigger, None)
         time, slot = slots.now(), trigger.slot
@@ -125,27 +132,66 @@ def fire_if_due(pk: int, *, by_hand: bool = False) -> Firing | None:
 def settle(pk: int) -> None:
     """See which turns of a trigger have ended: count failures, and switch it off after too many in a row."""
     with transaction.atomic():
-        trigger = _locked(pk)
+        trigger = locked(pk)
         if trigger is not None:
             _settle(trigger)
+
+
+def start_again(pk: int) -> Firing | None:
+    """Let a firing that failed to start wait for its turn once more; return it. None if that is not possible."""
+    found = Firing.objects.filter(pk=pk).values_list("trigger", flat=True).first()
+    with transaction.atomic():
+        trigger = locked(found) if found else None
+        firing = trigger.firings.filter(pk=pk).first() if trigger else None
+        if trigger is None or firing is None or not firing.can_start_again:
+            return None
+        firing.state, firing.reason = FiringState.QUEUED, ""
+        firing.save(update_fields=["state", "reason"])
+        return _next_or(trigger, firing)
 
 
 def start_queued(pk: int) -> Firing | None:
     """Start the oldest firing of a trigger that waits, if the turn of the one before has ended."""
     with transaction.atomic():
-        trigger = _locked(pk)
-        if trigger is None or trigger.state in ("paused", "off"):
-            return None
-        _settle(trigger)
-        waiting = trigger.firings.filter(state=FiringState.QUEUED).order_by("pk").first()
-        if waiting is None or trigger.firings.filter(open=True).exists():
-            return None
-        _start(trigger, waiting)
-        waiting.save()
-        return waiting
+        trigger = locked(pk)
+        return _start_next(trigger) if trigger else None
 
 
-def _locked(pk: int) -> Trigger | None:
+def _start_next(trigger: Trigger) -> Firing | None:
+    if trigger.state in ("paused", "off"):
+        return None
+    _settle(trigger)
+    waiting = trigger.firings.filter(state=FiringState.QUEUED).order_by("pk").first()
+    if waiting is None or trigger.firings.filter(open=True).exists():
+        return None
+    _start(trigger, waiting)
+    waiting.save()
+    return waiting
+
+
+def _next_or(trigger: Trigger, firing: Firing) -> Firing:
+    """Start what waits first, and return this firing as it is then."""
+    started = _start_next(trigger)
+    return started if started and started.pk == firing.pk else firing
+
+
+def enter(trigger: Trigger, firing: Firing, payload: Payload | None) -> Firing:
+    """Let a new firing wait, with what came with it, in the open transaction; start it if nothing is before it."""
+    firing.state = FiringState.QUEUED
+    firing.save()
+    if payload:
+        payload.pk, payload.firing = None, firing
+        payload.save(force_insert=True)
+    crashpoint("after_firing")
+    return _next_or(trigger, firing)
+
+
+def sample_of(trigger: Trigger) -> Payload | None:
+    """Return the last payload that came for this trigger, of those that are kept."""
+    return Payload.objects.filter(firing__trigger=trigger).order_by("-firing").first()
+
+
+def locked(pk: int) -> Trigger | None:
     """Return the trigger, locked with its owner until the transaction ends; the owner first, as all others do."""
     found = Trigger.objects.filter(pk=pk).values_list("owner", flat=True).first()
     if found is None:
@@ -175,25 +221,31 @@ def _fire(trigger: Trigger, slot: datetime | None) -> Firing:
 
 def _start(trigger: Trigger, firing: Firing) -> None:
     """Start the turn of a firing, or note why it cannot start. Whether it may is asked now, whatever held before."""
+    payload = Payload.objects.filter(firing=firing).first() if trigger.hook and firing.pk else None
     try:
         with transaction.atomic():
-            firing.prompt = _started(trigger)
+            firing.prompt = _started(trigger, payload)
     except Error:
         raise  # the database is unavailable: it stays due
     except SiteStopped as error:
-        firing.state, firing.reason = FiringState.MISSED, str(error)
+        # What came with a webhook comes only once, so it waits until the site goes on.
+        firing.state = FiringState.QUEUED if trigger.hook else FiringState.MISSED
+        firing.reason = str(error)
     except InvalidInput as error:
         _failed(trigger, firing, f"What it starts does not accept its input any more: {error}")
-    except (Deactivated, NotAllowed, UnknownPolicy, OverQuota, BadInput) as error:
+    except (Deactivated, NotAllowed, UnknownPolicy, OverQuota, BadInput, BadFile) as error:
         _failed(trigger, firing, str(error))
     except Exception as error:  # what apps bring in may raise anything; to look again at once would not help
         logger.exception("a trigger could not start its turn", extra={"trigger": trigger.pk})
         _failed(trigger, firing, f"It could not be started: {type(error).__name__}. The log of the site says more.")
     else:
         firing.state, firing.reason, firing.open = FiringState.STARTED, "", True
+        if payload:  # it stays as the sample, in place of the one before
+            kept = Payload.objects.filter(firing__trigger=trigger, firing__state=FiringState.STARTED)
+            kept.exclude(firing=firing).delete()
 
 
-def _started(trigger: Trigger) -> Prompt:
+def _started(trigger: Trigger, payload: Payload | None) -> Prompt:
     owner = trigger.owner
     limits = quotas.limits(owner.pk)
     if limits.tokens_a_day and (why := quotas.over(quotas.tokens_today(owner.pk), limits.tokens_a_day)):
@@ -201,12 +253,17 @@ def _started(trigger: Trigger) -> Prompt:
     if trigger.policy != AGENT:
         found = startable.find_for(owner, trigger.policy)
         where = Conversation(owner=owner, kind=ConversationKind.RUN, title=found.title)
-        return start_prompt(
-            where, owner, policy=trigger.policy, payload=trigger.input, origin=Origin.TRIGGER, trigger=trigger
-        )
+        given = input_of(trigger, found, payload)
+        return start_prompt(where, owner, policy=trigger.policy, payload=given, origin=Origin.TRIGGER, trigger=trigger)
     where = trigger.conversation or Conversation(owner=owner, title=trigger.name)
     prompt = start_prompt(
-        where, owner, tier=trigger.tier, origin=Origin.TRIGGER, trigger=trigger, reminder=trigger.text
+        where,
+        owner,
+        tier=trigger.tier,
+        origin=Origin.TRIGGER,
+        trigger=trigger,
+        reminder=trigger.text,
+        files=[payload_file(payload)] if payload else (),
     )
     if trigger.conversation_id is None:
         Trigger.objects.filter(pk=trigger.pk).update(conversation=prompt.conversation)

@@ -17,7 +17,12 @@ def now() -> datetime:
 
 
 def place(trigger: Trigger, after: datetime) -> None:
-    """Work out when the trigger is due next after this moment, and never again at a time at which it was due before."""
+    """Work out when the trigger is due next after this moment, and never again at a time at which it was due before.
+
+    One that webhooks fire is never due.
+    """
+    if trigger.hook:
+        return
     last = trigger.firings.filter(slot__gt=after).order_by("-slot").values_list("slot", flat=True).first()
     trigger.slot = trigger.next_at = trigger.schedule.after(last or after)  # it is later if the clock was set back
     if trigger.slot and trigger.schedule.repeats:
