@@ -15,6 +15,7 @@ from conversations.database.threads import DatabaseThread
 from conversations.files.uploads import FILES_MOST
 from conversations.models import Scope
 from conversations.push.access import ListeningRefused, carries_key, pass_by_session
+from conversations.triggers.hooks.receiving import BODY_MOST
 from conversations.usage.storage import MB
 
 
@@ -28,7 +29,12 @@ def table() -> dict[str, int]:
     upload = (FILES_MOST * settings.AGENTSITE_UPLOAD_MB + 2) * MB  # plus two for the text and the form around it
     one = (settings.AGENTSITE_UPLOAD_MB + 2) * MB
     passed_on = settings.AGENTSITE_PASSTHROUGH_BODY_MB * MB
-    return dict.fromkeys(UPLOADS, upload) | dict.fromkeys(UPLOADS_OF_ONE, one) | dict.fromkeys(PASSED_ON, passed_on)
+    return (
+        dict.fromkeys(UPLOADS, upload)
+        | dict.fromkeys(UPLOADS_OF_ONE, one)
+        | dict.fromkeys(PASSED_ON, passed_on)
+        | {"hook": BODY_MOST}
+    )
 
 
 UPLOADS = ("start", "say", "stop", "api-prompts", "workflow", "workflow-fill")

@@ -26,7 +26,7 @@ class Refusal:
     def response(self, method: bytes, target: bytes) -> bytes:
         """Return the whole answer; where programs ask, in the shape of all errors there."""
         kind, text = "text/plain; charset=utf-8", self.message
-        if target.startswith(b"/api/"):
+        if target.startswith((b"/api/", b"/hooks/")):
             error = {"code": self.code, "message": self.message}
             kind = "application/json"
             text = json.dumps({"error": error | ({"retry_after": self.retry_after} if self.retry_after else {})})

@@ -225,6 +225,7 @@ AGENTSITE_TRIGGERS_A_PERSON = env.whole("AGENTSITE_TRIGGERS_A_PERSON", 20)
 AGENTSITE_TRIGGER_LEAST_SECONDS = env.whole("AGENTSITE_TRIGGER_LEAST_SECONDS", 300, least=1)  # between two of one
 AGENTSITE_TRIGGER_FAILURES = env.whole("AGENTSITE_TRIGGER_FAILURES", 5, least=1)  # in a row, until it is switched off
 AGENTSITE_TRIGGER_SPREAD_SECONDS = env.whole("AGENTSITE_TRIGGER_SPREAD_SECONDS", 60)  # so that not all start at once
+AGENTSITE_HOOKS_A_MINUTE = env.whole("AGENTSITE_HOOKS_A_MINUTE", 1200, least=1)  # webhooks that one trigger takes
 # How long a turn that a trigger started waits before those with the permission for it are told, besides its owner.
 AGENTSITE_UNATTENDED_AFTER_SECONDS = env.number("AGENTSITE_UNATTENDED_AFTER_SECONDS", 3600)
 

@@ -13,6 +13,7 @@ from conversations.pages.chat import diagrams, source
 from conversations.pages.chat import views as chat
 from conversations.pages.files import views as files
 from conversations.pages.printing.views import print_view
+from conversations.triggers.hooks import receiving
 from conversations.triggers.pages import views as triggers
 from conversations.worker.health import healthz
 
@@ -59,6 +60,7 @@ urlpatterns = [
         path(f"triggers/<int:pk>/{what}/", triggers.do, {"what": what}, name=f"{what}-trigger")
         for what in ("run", "pause", "resume", "delete")
     ),
+    path("hooks/<str:hook>/", receiving.receive, name="hook"),
     path("theme/", theme.choose, name="theme"),
     path("login/", accounts.SignIn.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),

@@ -14,7 +14,6 @@ from django.utils.safestring import SafeString
 
 from agents.engine.root import AGENT
 from agents.plugins.triggers.schedule import local
-from agents.plugins.triggers.words import in_words
 from conversations.admin.base import ReadOnly, link_to, one_piece, whole_column
 from conversations.display.faithful import first_line, visible
 from conversations.models import Firing, FiringState, Trigger
@@ -56,7 +55,7 @@ class TriggerAdmin(ReadOnly):
     search_fields = ("name", "owner__username", "policy")
     fields = (
         "named", "owner", "what", "whole_text", "input", "when", "due_next", "in_state", "off_reason", "failures",
-        "tier", "overlap", "its_conversation", "created_at", "paused_at", "history",
+        "tier", "overlap", "proof", "mapping", "its_conversation", "created_at", "paused_at", "history",
     )  # fmt: skip
     actions = ("pause", "resume")
     view_on_site = False  # its page is its owner's alone
@@ -85,7 +84,7 @@ class TriggerAdmin(ReadOnly):
     @admin.display(description="When")
     def when(self, obj: Trigger) -> str:
         """Show its schedule in words."""
-        return in_words(obj.schedule)
+        return obj.when[:1].upper() + obj.when[1:] if obj.hook else obj.when
 
     @admin.display(description="Next", ordering="next_at")
     def due_next(self, obj: Trigger) -> str:
@@ -120,7 +119,7 @@ class TriggerAdmin(ReadOnly):
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             (
                 (
-                    local(firing.slot, obj.zone) if firing.slot else f"By hand, {_time(firing.fired_at)}",
+                    _due(firing, obj),
                     f"{firing.get_state_display()}, {firing.times} times"
                     if firing.times > 1
                     else firing.get_state_display(),
@@ -166,6 +165,13 @@ class TriggerAdmin(ReadOnly):
     def has_delete_permission(self, request: HttpRequest, obj: Trigger | None = None) -> bool:
         """Whether the person may delete the triggers of others."""
         return super(ReadOnly, self).has_delete_permission(request, obj)
+
+
+def _due(firing: Firing, trigger: Trigger) -> str:
+    """Return when a firing was due, or what fired it then."""
+    if firing.slot:
+        return local(firing.slot, trigger.zone)
+    return f"{'A webhook' if firing.webhook_id else 'By hand'}, {_time(firing.fired_at)}"
 
 
 def _time(moment: Any) -> str:

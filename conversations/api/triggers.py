@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -25,18 +25,22 @@ from conversations.api.trigger_shapes import (
     Firing,
     FiringPage,
     NewTrigger,
+    Secret,
     Trigger,
     TriggerFields,
     TriggerPage,
 )
 from conversations.api.views import ApiView, StartingView, require_scope
 from conversations.models import Conversation, ConversationKind, Overlap, Scope
+from conversations.models import Firing as FiringRow
 from conversations.models import Trigger as TriggerRow
 from conversations.models.trigger import STATES, TriggerQuerySet
 from conversations.prompts.idempotency import request_digest
 from conversations.prompts.startable import InvalidInput
 from conversations.triggers import managing, slots
-from conversations.triggers.firing import fire_if_due
+from conversations.triggers.firing import fire_if_due, start_again
+from conversations.triggers.hooks import secrets
+from conversations.triggers.hooks.secrets import LastSecret, TooManySecrets
 from conversations.triggers.managing import TooMany, TriggerKeyReused
 
 T = TypeVar("T")
@@ -74,6 +78,9 @@ class Triggers(ApiView):
         Its turns stand in a conversation of its own; those of a workflow, each in a new one. A text that fires once can
         fire into a `conversation` of yours.
 
+        With `webhook`, it fires by webhooks that are sent to its `url`. Only this response has the `text` of its first
+        secret. A workflow is given what the `mapping` says.
+
         409 `too_many_triggers` if you have as many as one person may have. The same Idempotency-Key with the same
         request returns the same trigger; with a different one, 409 `idempotency_conflict`.
 
@@ -91,11 +98,15 @@ class Triggers(ApiView):
             body.name,
             body.tier,
             Overlap(body.overlap),
+            body.webhook or "",
+            _mapping(body) or {},
         )
         sent = request_digest([body.model_dump(mode="json")]) if key else ""
         key = f"api:{key}" if key else ""
-        made = _stored(lambda: managing.create(request.user, new, key=key, digest=sent, conversation=chat))
-        response = _response(made, 201)
+        with transaction.atomic():
+            made = _stored(lambda: managing.create(request.user, new, key=key, digest=sent, conversation=chat))
+            secret = secrets.first(made) if made.hook else ""
+        response = Response(Trigger.of(made, slots.now(), secret), status=201)
         response["Location"] = reverse("api-trigger", args=[made.pk])
         return response
 
@@ -190,17 +201,79 @@ class Run(StartingView):
         return Response(Firing.of(fired), status=201)
 
 
+class Secrets(ApiView):
+    """The secrets of a trigger that webhooks fire."""
+
+    scopes = TURNS
+
+    @operation("Add a secret for webhooks", {201: Secret}, request=NoFields)
+    def post(self, request: Request, pk: int) -> Response:
+        """Make one more secret, with which senders can prove themselves from now on. Only this response has its `text`.
+
+        409 `too_many_secrets` if the trigger has five, and `no_webhook` if it fires at times. With a key, it takes the
+        scope `chat`; for one of a workflow, `workflows`.
+        """
+        read(request, NoFields)
+        trigger = _to_start(request, pk)
+        if not trigger.hook:
+            raise RequestRefused(409, "no_webhook", "This trigger fires at times. Only webhooks have secrets.")
+        try:
+            row, text = secrets.add(trigger)
+        except TooManySecrets as error:
+            raise RequestRefused(409, "too_many_secrets", str(error)) from error
+        return Response(Secret.of(row, text), status=201)
+
+
+class OneSecret(ApiView):
+    """One secret of a trigger that webhooks fire."""
+
+    scopes = TURNS
+
+    @operation("Remove a secret for webhooks", {204: None})
+    def delete(self, request: Request, pk: int, secret: int) -> Response:
+        """Remove a secret: webhooks that are signed with it are refused from now on.
+
+        409 `last_secret` for the last one. With a key, it takes the scope `chat`; for one of a workflow, `workflows`
+        will do.
+        """
+        try:
+            secrets.remove(_to_stop(request, pk), secret)
+        except LastSecret as error:
+            raise RequestRefused(409, "last_secret", str(error)) from error
+        return Response(status=204)
+
+
+class StartAgain(StartingView):
+    """Starting a firing again that failed to start."""
+
+    scopes = TURNS
+
+    @operation("Start a failed webhook again", {201: Firing}, request=NoFields)
+    def post(self, request: Request, pk: int, firing: int) -> Response:
+        """Let a webhook whose turn could not start wait once more, with what came with it.
+
+        The response is what became of it. 409 `not_failed` if it did not fail, or nothing is kept of it. With a key, it
+        takes the scope `chat`; for one of a workflow, `workflows`.
+        """
+        read(request, NoFields)
+        failed = _to_start(request, pk).firings.get(pk=firing)
+        started = start_again(failed.pk)
+        if started is None:
+            raise RequestRefused(409, "not_failed", "Only a webhook that failed to start can be started again.")
+        return Response(Firing.of(started), status=201)
+
+
 class Firings(ApiView):
     """The history of one trigger."""
 
     @operation("List a trigger's firings", FiringPage, parameters=LIST)
     def get(self, request: Request, pk: int) -> Response:
-        """List what became of each time that a trigger was due or was run by hand, the newest first."""
-        return paginate(request, _mine(request).get(pk=pk).firings.all(), Firing.of)
+        """List what became of each time that a trigger was due, got a webhook or was run by hand, the newest first."""
+        return paginate(request, FiringRow.objects.told().filter(trigger=_mine(request).get(pk=pk)), Firing.of)
 
 
 def _mine(request: Request) -> TriggerQuerySet:
-    return TriggerRow.objects.visible_to(request.user)
+    return TriggerRow.objects.visible_to(request.user).prefetch_related("hook_secrets")
 
 
 def _to_start(request: Request, pk: int) -> TriggerRow:
@@ -247,6 +320,15 @@ def _changed(trigger: TriggerRow, body: ChangedTrigger) -> managing.NewTrigger:
     policy = body.named_policy() or trigger.policy
     if policy == AGENT and body.input is not None:
         raise Invalid({"input": ["It starts the agent, which has none. Name a workflow or a policy with it."]})
+    if trigger.hook and body.input is not None:
+        raise Invalid({"input": ["Webhooks fire it: say with a mapping what they give the workflow."]})
+    if trigger.hook and body.timed():
+        raise Invalid({"": ["Webhooks fire it, so it has no time. Make a new trigger for that."]})
+    if body.mapping is not None and not trigger.hook:
+        raise Invalid({"mapping": ["It fires at times. Only what webhooks bring can be mapped."]})
+    mapping = _mapping(body)
+    if mapping is None:
+        mapping = trigger.mapping if policy == trigger.policy else {}
     given = body.input if body.input is not None else trigger.input if policy == trigger.policy else {}
     return managing.NewTrigger(
         _schedule(body, trigger.zone, trigger.schedule),
@@ -256,7 +338,16 @@ def _changed(trigger: TriggerRow, body: ChangedTrigger) -> managing.NewTrigger:
         trigger.name if body.name is None else body.name,
         body.tier or trigger.tier,
         Overlap(body.overlap or trigger.overlap),
+        trigger.proof,
+        mapping,
     )
+
+
+def _mapping(body: TriggerFields) -> dict[str, Any] | None:
+    """Return the mapping that a body has, as it is stored; None if it has none."""
+    if body.mapping is None:
+        return None
+    return {name: each.model_dump(exclude_unset=True) for name, each in body.mapping.items()}
 
 
 def _stored(store: Callable[[], T]) -> T:

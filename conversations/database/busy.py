@@ -75,7 +75,7 @@ def reporting_busy() -> Iterator[None]:
 
 def busy_response(request: HttpRequest) -> HttpResponse:
     """Return the 503 that says so. Whatever a form sent is in a form again, unless there is a password in it."""
-    if request.path.startswith("/api/"):
+    if request.path.startswith(("/api/", "/hooks/")):
         error = {"code": "busy", "message": str(DatabaseBusy()), "retry_after": RETRY_SECONDS}
         answer: HttpResponse = JsonResponse({"error": error}, status=503)
     elif request.path.startswith("/context/"):

@@ -121,7 +121,7 @@ class DiskFullMiddleware:
         """Return the 507 response for a full disk; None for any other error."""
         if not report_if_full(exception):
             return None
-        if request.path.startswith("/api/"):
+        if request.path.startswith(("/api/", "/hooks/")):
             return JsonResponse({"error": {"code": "disk_full", "message": str(DiskFull())}}, status=507)
         return render(request, "507.html", {"why": DiskFull()}, status=507)
 

@@ -23,6 +23,7 @@ from conversations.models import (
     Erasure,
     File,
     Output,
+    Payload,
     Prompt,
     Redaction,
     RunSecret,
@@ -76,6 +77,7 @@ def erase(conversation: Conversation, by: User | None, reason: str = "") -> Eras
         QuerySet(Step).filter(conversation=locked).delete()  # a plain QuerySet: the model's own refuses
         File.objects.filter(conversation=locked).delete()
         RunSecret.objects.filter(conversation=locked).delete()
+        Payload.objects.filter(firing__prompt__conversation=locked).delete()
         Prompt.objects.filter(conversation=locked).update(continues=None, repeats=None)
         Prompt.objects.filter(conversation=locked).delete()
         hint_everything()  # of what is gone, nobody could read whose it was

@@ -1277,6 +1277,31 @@ class Migration(migrations.Migration):
                 ("expression", models.CharField(blank=True, max_length=100)),
                 ("slot", models.DateTimeField(blank=True, null=True)),
                 ("next_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "hook",
+                    models.CharField(
+                        blank=True, help_text="Of one that webhooks fire: the id in its URL.", max_length=32
+                    ),
+                ),
+                (
+                    "proof",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("standard", "Standard Webhooks"),
+                            ("github", "GitHub"),
+                            ("token", "A token in the Authorization header"),
+                        ],
+                        help_text="How the senders of these prove it.",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "mapping",
+                    models.JSONField(
+                        blank=True, default=dict, help_text="What a workflow is given of a webhook's payload."
+                    ),
+                ),
                 ("policy", models.CharField(default="agent", max_length=100)),
                 ("text", models.TextField(blank=True, help_text="What the agent is reminded of.")),
                 ("input", models.JSONField(blank=True, default=dict, help_text="What a workflow is started with.")),
@@ -1340,6 +1365,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("slot", models.DateTimeField(blank=True, null=True)),
+                ("webhook_id", models.CharField(blank=True, max_length=200)),
                 (
                     "state",
                     models.CharField(
@@ -1426,5 +1452,54 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="firing",
             constraint=models.UniqueConstraint(fields=("trigger", "slot"), name="one_firing_per_slot"),
+        ),
+        migrations.AddConstraint(
+            model_name="firing",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("webhook_id", ""), _negated=True),
+                fields=("trigger", "webhook_id"),
+                name="one_firing_per_webhook",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="trigger",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("hook", ""), _negated=True), fields=("hook",), name="one_trigger_per_hook"
+            ),
+        ),
+        migrations.CreateModel(
+            name="Payload",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("media_type", models.CharField(blank=True, max_length=100)),
+                ("content", models.BinaryField()),
+                (
+                    "firing",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="payload",
+                        to="conversations.firing",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="HookSecret",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("ciphertext", models.TextField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "trigger",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="hook_secrets",
+                        to="conversations.trigger",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["pk"],
+            },
         ),
     ]

@@ -17,7 +17,7 @@ from conversations.models.prompt import Origin, Prompt, State
 from conversations.models.secret import RunSecret
 from conversations.models.snapshot import Snapshot
 from conversations.models.step import Step
-from conversations.models.trigger import Firing, FiringState, Overlap, Trigger
+from conversations.models.trigger import Firing, FiringState, HookSecret, Overlap, Payload, Proof, Trigger
 from conversations.models.usage import Usage
 from conversations.models.verification import Verification
 from conversations.models.worker import Drain, Worker

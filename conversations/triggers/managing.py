@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import cast
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -13,18 +14,20 @@ from django.utils import timezone
 
 from agents.engine.ledger import JSON, valid_text
 from agents.engine.root import AGENT
-from agents.engine.schema import valid_texts
-from agents.engine.secrets import hide, hide_in
+from agents.engine.secrets import hide
 from agents.plugins.triggers.schedule import TEXT_MOST, BadSchedule, Schedule
 from conversations.models import Conversation, Overlap, Trigger
 from conversations.prompts import startable
 from conversations.prompts.start import Deactivated
 from conversations.prompts.startable import InvalidInput
-from conversations.triggers import slots
+from conversations.triggers import mapping, slots
 from conversations.triggers.firing import fire_if_due
+from conversations.triggers.inputs import check_alone, check_no_secret, checked_input
 
 NAME_MOST = 100
 EXPRESSION_MOST = 100
+HOOK_BYTES = 16
+"""Random bytes in the address of a webhook."""
 
 
 class TooMany(Exception):
@@ -47,7 +50,9 @@ class TriggerKeyReused(Exception):
 class NewTrigger:
     """What a trigger is to be: when it fires, and what it starts, the agent with a `text` or a workflow with `input`.
 
-    `name`: what people call it; "" for the beginning of its text.
+    `proof`: how senders prove who they are, if webhooks fire it. Of its schedule only the zone counts then, a workflow
+    is given what the `mapping` takes from the payload, and each webhook waits its turn. `name`: what people call it; ""
+    for the beginning of its text.
     """
 
     schedule: Schedule
@@ -57,12 +62,14 @@ class NewTrigger:
     name: str = ""
     tier: str = "normal"
     overlap: Overlap = Overlap.SKIP
+    proof: str = ""
+    mapping: dict[str, JSON] = field(default_factory=dict)
 
     def checked(self, owner: User, now: datetime) -> NewTrigger:
         """Return it as it is stored, without secrets of the site.
 
-        Raises InvalidInput by field: `text`, `name`, `policy`, `input.<field>`, or one of the schedule; and NotAllowed
-        and UnknownPolicy for what the owner may not start.
+        Raises InvalidInput by field: `text`, `name`, `policy`, `input.<field>`, `mapping.<field>`, or one of the
+        schedule; and NotAllowed and UnknownPolicy for what the owner may not start.
         """
         wrong: dict[str, list[str]] = {}
         text, name = (hide(valid_text(given)).replace("\r\n", "\n").strip() for given in (self.text, self.name))
@@ -73,45 +80,55 @@ class NewTrigger:
             wrong["text"] = [f"At most {TEXT_MOST:,} characters are accepted; this has {len(text):,}."]
         if len(name) > NAME_MOST:
             wrong["name"] = [f"At most {NAME_MOST} characters are accepted."]
-        if len(self.schedule.expression) > EXPRESSION_MOST:
-            wrong["expression"] = [f"At most {EXPRESSION_MOST} characters are accepted."]
-        else:
-            try:
-                self.schedule.check(now, settings.AGENTSITE_TRIGGER_LEAST_SECONDS)
-            except BadSchedule as error:
-                wrong[error.field] = [str(error)]
+        if not self.proof:
+            wrong |= self._wrong_schedule(now)
+        elif found is None and self.mapping:
+            wrong["mapping"] = ["It starts the agent, which reads the payload itself. Map fields of a workflow only."]
         input: dict[str, JSON] = {}
         if found is not None:
             text = ""
+            place = "mapping" if self.proof else "input"
             try:
-                input = _checked_input(found, self.input, owner)
+                if self.proof:
+                    check_alone(found)
+                    mapping.check(self.mapping, found)
+                    check_no_secret(self.mapping)
+                else:
+                    input = checked_input(found, self.input, owner)
             except InvalidInput as error:
-                wrong |= {f"input.{place}".rstrip("."): why for place, why in error.fields.items()}
+                wrong |= {f"{place}.{name}".rstrip("."): why for name, why in error.fields.items()}
         if wrong:
             raise InvalidInput(wrong)
         title = found.title if found else " ".join(text.split())
-        return replace(self, text=text, input=input, name=name or _shortened(title))
+        overlap = Overlap.QUEUE if self.proof else self.overlap
+        return replace(self, text=text, input=input, name=name or _shortened(title), overlap=overlap)
+
+    def _wrong_schedule(self, now: datetime) -> dict[str, list[str]]:
+        """Return what is wrong with the schedule, by its field."""
+        if len(self.schedule.expression) > EXPRESSION_MOST:
+            return {"expression": [f"At most {EXPRESSION_MOST} characters are accepted."]}
+        try:
+            self.schedule.check(now, settings.AGENTSITE_TRIGGER_LEAST_SECONDS)
+        except BadSchedule as error:
+            return {error.field: [str(error)]}
+        return {}
 
 
 def as_it_is(trigger: Trigger) -> NewTrigger:
     """Return what a trigger is, to be changed in part. A name that is the beginning of its text follows the text."""
     name = "" if trigger.text and trigger.name == _shortened(" ".join(trigger.text.split())) else trigger.name
     overlap = Overlap(trigger.overlap)
-    return NewTrigger(trigger.schedule, trigger.text, trigger.policy, trigger.input, name, trigger.tier, overlap)
-
-
-def _checked_input(found: startable.Startable, input: dict[str, JSON], owner: User) -> dict[str, JSON]:
-    """Return the input with which a run is started each time. Raises InvalidInput, also for files and secrets."""
-    if not found.schedulable:
-        raise InvalidInput({"": [f"{found.title} cannot be started while nobody is there."]})
-    accepted = startable.checked(found, input, owner)
-    if accepted.secrets or accepted.files:
-        why = "Its value is not kept after one run, so it cannot be used each time."
-        raise InvalidInput({name: [why] for name in (*accepted.secrets, *accepted.files)})
-    valid = cast(dict[str, JSON], valid_texts(input))
-    if hide_in(valid) != valid:
-        raise InvalidInput({"": ["A secret of the site stands in this, and must not be recorded."]})
-    return valid
+    return NewTrigger(
+        trigger.schedule,
+        trigger.text,
+        trigger.policy,
+        trigger.input,
+        name,
+        trigger.tier,
+        overlap,
+        trigger.proof,
+        trigger.mapping,
+    )
 
 
 def _shortened(text: str) -> str:
@@ -143,6 +160,7 @@ def create(
         checked = new.checked(owner, time)
         _refuse_too_many(owner)
         trigger = Trigger(owner=owner, key=key, key_digest=digest, conversation=conversation, asked_in=asked_in)
+        trigger.hook, trigger.proof = secrets.token_hex(HOOK_BYTES) if new.proof else "", new.proof
         trigger.save()
         _set(trigger, checked, time)
         return trigger
@@ -151,7 +169,8 @@ def create(
 def _refuse_too_many(owner: User) -> None:
     """Raise TooMany if this person, whose row is locked, may have no further trigger. Those that are over are free."""
     most = settings.AGENTSITE_TRIGGERS_A_PERSON
-    if Trigger.objects.filter(owner=owner).exclude(next_at=None, paused_at=None, off_reason="").count() >= most:
+    over: dict[str, Any] = {"next_at": None, "paused_at": None, "off_reason": "", "hook": ""}
+    if Trigger.objects.filter(owner=owner).exclude(**over).count() >= most:
         raise TooMany(most)
 
 
@@ -175,7 +194,7 @@ def change(trigger: Trigger, new: NewTrigger) -> Trigger:
 def _set(trigger: Trigger, new: NewTrigger, time: datetime) -> None:
     schedule = new.schedule
     trigger.name, trigger.text, trigger.policy, trigger.input = new.name, new.text, new.policy, new.input
-    trigger.tier, trigger.overlap = new.tier, new.overlap
+    trigger.tier, trigger.overlap, trigger.mapping = new.tier, new.overlap, new.mapping
     trigger.zone, trigger.at, trigger.seconds = schedule.zone, schedule.at, schedule.seconds
     trigger.since, trigger.expression = schedule.since, schedule.expression
     slots.place(trigger, time)

@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import TriggerInWords
 from agents.plugins.triggers.schedule import Schedule
-from agents.plugins.triggers.words import in_words
 from conversations.database.threads import Write
 from conversations.models import Conversation, Overlap, Trigger
 from conversations.prompts.start import Deactivated
@@ -68,4 +67,4 @@ class TriggersOfTurn:
 
 
 def _in_words(trigger: Trigger) -> TriggerInWords:
-    return TriggerInWords(trigger.pk, trigger.text or trigger.name, in_words(trigger.schedule), trigger.state)
+    return TriggerInWords(trigger.pk, trigger.text or trigger.name, trigger.when, trigger.state)

@@ -17,9 +17,15 @@ def now() -> datetime:
 
 
 def place(trigger: Trigger, after: datetime) -> None:
-    """Work out when the trigger is due next after this moment, and never again at a time at which it was due before."""
-    last = trigger.firings.filter(slot__gt=after).order_by("-slot").values_list("slot", flat=True).first()
-    trigger.slot = trigger.next_at = trigger.schedule.after(last or after)  # it is later if the clock was set back
+    """Work out when the trigger is due next after this moment, and never again at a time at which it was due before.
+
+    One that webhooks fire is never due.
+    """
+    if trigger.hook:
+        return
+    fired = set(trigger.firings.filter(slot__gt=after).values_list("slot", flat=True))  # if the clock was set back
+    times = trigger.schedule.next_times(after, len(fired) + 1)
+    trigger.slot = trigger.next_at = next((time for time in times if time not in fired), None)
     if trigger.slot and trigger.schedule.repeats:
         trigger.next_at = trigger.slot + _spread(trigger)
 

@@ -114,7 +114,7 @@ def test_a_policy_of_an_app_is_started_by_its_name(
 @pytest.mark.parametrize(
     ("body", "code", "fields"),
     [
-        ({"text": "a"}, "invalid", {"": ["Give one of at, every_seconds and cron."]}),
+        ({"text": "a"}, "invalid", {"": ["Give one of at, every_seconds, cron and webhook."]}),
         ({"cron": "@daily"}, "invalid", {"": ["Give one of text, workflow and policy."]}),
         (LOGS | {"cron": "@daily"}, "invalid", {"": ["Give only one of at, every_seconds and cron."]}),
         (LOGS | {"policy": "travel.plan"}, "invalid", {"": ["Give only one of text, workflow and policy."]}),

@@ -153,7 +153,9 @@ def test_those_that_wait_for_long_do_not_keep_others_waiting(
     assert [clock.passes(minutes=5), clock.passes()] == [2, 1]
     assert [clock.passes(minutes=5), clock.passes()] == [0, 0]
     assert history(free) == [("started", 1), ("queued", 1)]
-    cancel_prompt(free.firings.order_by("pk")[0].prompt_id, bob)
+    running = free.firings.order_by("pk")[0].prompt
+    assert running
+    cancel_prompt(running.pk, bob)
     assert (fire_due(), history(free)) == (1, [("started", 1), ("started", 1)])
 
 
@@ -419,3 +421,37 @@ def test_what_it_reminds_of_can_be_redacted(ann: User, site: Site, clock: StillC
     chat.refresh_from_db()
     assert (prompt.reminder, prompt.trigger, chat.title) == ("[redacted]", trigger, "[redacted]")
     assert [str(problem) for problem in verify(chat.pk).problems] == []
+
+
+def test_a_clock_that_was_a_year_ahead_silences_nothing(ann: User, clock: StillClock) -> None:
+    """What fired then does not fire again; all other times do, and no later than they are due."""
+    trigger = clock.every(ann, minutes=60)
+    before = clock.time
+    clock.passes(days=365)
+    ahead = trigger.firings.filter(state=FiringState.STARTED).get().slot
+    clock.time = before
+    managing.change(fresh(trigger), managing.as_it_is(fresh(trigger)))
+    assert fresh(trigger).slot == before + timedelta(hours=2), "the first of those that it missed is on record"
+    assert clock.passes(hours=2) == 0  # its turn still runs
+    assert trigger.firings.order_by("-pk")[0].slot == clock.time
+    assert trigger.firings.filter(slot=ahead).count() == 1
+
+
+def test_one_that_cannot_fire_holds_up_nothing(ann: User, bob: User, clock: StillClock) -> None:
+    """Such as one whose zone has gone from the system: it is looked at again, but not all the time."""
+    broken, other = clock.cron(ann, "*/5 * * * *"), clock.every(bob)
+    Trigger.objects.filter(pk=broken.pk).update(zone="Mars/Olympus")
+    assert clock.passes(minutes=5) == 1
+    assert (history(broken), history(other)) == ([], [("started", 1)])
+    assert next_look() == 60
+    Trigger.objects.filter(pk=broken.pk).update(zone="Europe/Berlin")
+    assert (clock.passes(seconds=60), history(broken)) == (1, [("started", 1)])
+
+
+def test_a_queue_behind_a_decision_is_not_looked_at_all_the_time(ann: User, site: Site, clock: StillClock) -> None:
+    trigger = clock.every(ann, overlap=Overlap.QUEUE)
+    clock.passes(minutes=5)
+    clock.passes(minutes=5)
+    assert next_look() == 1
+    Prompt.objects.filter(trigger=trigger).update(state=State.WAITING)
+    assert next_look() == 300
