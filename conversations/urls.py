@@ -14,6 +14,8 @@ from conversations.pages.chat import views as chat
 from conversations.pages.files import views as files
 from conversations.pages.printing.views import print_view
 from conversations.triggers.hooks import receiving
+from conversations.triggers.pages import changing as trigger_changing
+from conversations.triggers.pages import hooks
 from conversations.triggers.pages import views as triggers
 from conversations.worker.health import healthz
 
@@ -55,11 +57,15 @@ urlpatterns = [
     path("files/<int:pk>/diagrams/<str:digest>.svg", diagrams.of_file, name="file-diagram"),
     path("triggers/", triggers.triggers, name="triggers"),
     path("triggers/<int:pk>/", triggers.trigger, name="trigger"),
-    path("triggers/<int:pk>/change/", triggers.change, name="change-trigger"),
+    path("triggers/<int:pk>/change/", trigger_changing.change, name="change-trigger"),
     *(
         path(f"triggers/<int:pk>/{what}/", triggers.do, {"what": what}, name=f"{what}-trigger")
         for what in ("run", "pause", "resume", "delete")
     ),
+    path("triggers/<int:pk>/mapping/", hooks.mapping, name="map-trigger"),
+    path("triggers/<int:pk>/secrets/", hooks.add_secret, name="add-hook-secret"),
+    path("triggers/<int:pk>/secrets/<int:secret>/remove/", hooks.remove_secret, name="remove-hook-secret"),
+    path("triggers/<int:pk>/firings/<int:firing>/again/", hooks.start_firing_again, name="start-firing-again"),
     path("hooks/<str:hook>/", receiving.receive, name="hook"),
     path("theme/", theme.choose, name="theme"),
     path("login/", accounts.SignIn.as_view(), name="login"),

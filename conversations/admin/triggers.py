@@ -168,10 +168,10 @@ class TriggerAdmin(ReadOnly):
 
 
 def _due(firing: Firing, trigger: Trigger) -> str:
-    """Return when a firing was due, or what fired it then."""
+    """Return when a firing was due, came, or was run by hand."""
     if firing.slot:
         return local(firing.slot, trigger.zone)
-    return f"{'A webhook' if firing.webhook_id else 'By hand'}, {_time(firing.fired_at)}"
+    return local(firing.fired_at, trigger.zone) if trigger.hook else f"By hand, {_time(firing.fired_at)}"
 
 
 def _time(moment: Any) -> str:

@@ -65,6 +65,21 @@ class NewTrigger:
     proof: str = ""
     mapping: dict[str, JSON] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, trigger: Trigger) -> NewTrigger:
+        """Return what a trigger is now."""
+        return cls(
+            trigger.schedule,
+            trigger.text,
+            trigger.policy,
+            trigger.input,
+            trigger.name,
+            trigger.tier,
+            Overlap(trigger.overlap),
+            trigger.proof,
+            trigger.mapping,
+        )
+
     def checked(self, owner: User, now: datetime) -> NewTrigger:
         """Return it as it is stored, without secrets of the site.
 

@@ -184,6 +184,9 @@ api/approvals/<int:pk>/reject/                                     UMMMMMM   UWN
 api/triggers/                                                      Uoooooo   UWWWWWW
 api/triggers/<int:pk>/                                             UoNNNNN   UMMMMMM
 api/triggers/<int:pk>/firings/                                     UoNNNNN   UMMMMMM
+api/triggers/<int:pk>/firings/<int:firing>/again/                  UMMMMMM   UWNNNNN
+api/triggers/<int:pk>/secrets/                                     UMMMMMM   UWNNNNN
+api/triggers/<int:pk>/secrets/<int:secret>/                        UMMMMMM   UMMMMMM
 api/triggers/<int:pk>/pause/                                       UMMMMMM   UWNNNNN
 api/triggers/<int:pk>/resume/                                      UMMMMMM   UWNNNNN
 api/triggers/<int:pk>/run/                                         UMMMMMM   UWNNNNN
@@ -242,10 +245,16 @@ account/keys/<int:pk>/revoke/                                      MMMMMMM   LwN
 account/notifications/                                             MMMMMMM   LwwwwwL
 triggers/                                                          LoooooL   LwwwwwL
 triggers/<int:pk>/                                                 LoNNNNL   LMMMMML
+triggers/<int:pk>/change/                                          LoNNNNL   LoNNNNL
 triggers/<int:pk>/run/                                             MMMMMMM   LwNNNNL
 triggers/<int:pk>/pause/                                           MMMMMMM   LwNNNNL
 triggers/<int:pk>/resume/                                          MMMMMMM   LwNNNNL
 triggers/<int:pk>/delete/                                          MMMMMMM   LwNNNNL
+triggers/<int:pk>/mapping/                                         LoNNNNL   LwNNNNL
+triggers/<int:pk>/secrets/                                         MMMMMMM   LWNNNNL
+triggers/<int:pk>/secrets/<int:secret>/remove/                     MMMMMMM   LwNNNNL
+triggers/<int:pk>/firings/<int:firing>/again/                      MMMMMMM   LwNNNNL
+hooks/<str:hook>/                                                  MMMMMMM   UUUUUUU
 account/grants/                                                    LoooooL   LMMMMML
 account/grants/<int:pk>/revoke/                                    MMMMMMM   LwNNNNL
 account/sign-out-everywhere/                                       MMMMMMM   L>>>>>L

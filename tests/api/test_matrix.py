@@ -119,6 +119,7 @@ def test_what_changes_something_is_no_get() -> None:
     shows = {
         "api/conversations/", "api/conversations/<int:pk>/prompts/", "api/uploads/", "api/triggers/",  # lists
         "c/<int:pk>/decide/", "c/<int:pk>/delete/", "c/<int:pk>/system-prompt/", "account/", "triggers/",
+        "triggers/<int:pk>/mapping/",
         "workflows/<str:name>/",
         "workflows/<str:name>/filled/<int:pk>/", "workflows/batches/<int:pk>/delete/",
         "admin/conversations/approval/together/", "admin/conversations/approval/<path:object_id>/change/",

@@ -23,12 +23,14 @@ from conversations.accounts.keys import make_key
 from conversations.display.rendering.diagrams import digest
 from conversations.files.pending import keep
 from conversations.files.uploads import Upload
-from conversations.models import Erasure, File, Grant, Output, Prompt, Redaction, Step, Verification
+from conversations.models import Erasure, File, Grant, Output, Payload, Prompt, Redaction, Step, Trigger, Verification
 from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
+from conversations.triggers.hooks import secrets
 from conversations.triggers.managing import NewTrigger, create
 from tests.conversations.pages.files.filing import GIF, filed
 from tests.conversations.support import Story, asking, says
+from tests.conversations.triggers.hooking import hooked
 from tests.workflows import shop
 from workflows.models import Batch, BatchLine, WorkflowSetting
 from workflows.running import start_filling
@@ -67,6 +69,13 @@ class World:
         daily = NewTrigger(Schedule("Europe/Berlin", expression="0 9 * * *"), "look at the logs")
         self.trigger = create(self.owner, daily)
         self.trigger.firings.create(state="missed", reason="All work was stopped.")
+        self.hooked, _ = hooked(self.owner)
+        Trigger.objects.filter(pk=self.hooked.pk).update(
+            policy="workflow:shop.order", mapping={"item": {"value": "paper"}}
+        )
+        self.hook_secret, _ = secrets.add(self.hooked)
+        self.unstarted = self.hooked.firings.create(state="failed", reason="The account was deactivated.")
+        Payload.objects.create(firing=self.unstarted, media_type="application/json", content=b"{}")
         questioning = Story(self.owner)
         self.question = questioning.asks_person("Which one?")
         questioning.pauses()
@@ -145,6 +154,9 @@ class World:
         yield "<str:digest>", digest("pie")
         yield "<path:name>", "dot.gif"
         yield "<int:pk>", self._place(route)
+        yield "<int:firing>", self.unstarted.pk
+        yield "<int:secret>", self.hook_secret.pk
+        yield "<str:hook>", self.hooked.hook
         yield "<int:position>", Output.objects.get(prompt=self.stopped, type="text").position
 
     def _row(self, model: str) -> object:
@@ -170,6 +182,10 @@ class World:
         return rows[model]
 
     def _place(self, route: str) -> int:
+        hooks = "triggers/" in route and any(part in route for part in ("firings/<", "secrets/", "mapping/"))
+        return self.hooked.pk if hooks else self._other_place(route)
+
+    def _other_place(self, route: str) -> int:
         if route.startswith("workflows/") and ("again" in route or "star" in route):
             return self.run.pk
         if "filled" in route:
@@ -216,6 +232,7 @@ class World:
             "account/keys/": {"key-name": "CI", "key-scopes": ["read"]},
             "theme/": {"theme": "dark"},
             "triggers/": {"text": "look at the logs", "when": "daily", "time": "09:00", "zone": "UTC"},
+            "triggers/<int:pk>/mapping/": {"source-item": "value", "typed-item": "paper", "sample": "{}"},
             "workflows/runs/<int:pk>/star/": {"starred": "1"},
             "workflows/<str:name>/star/": {"starred": "1"},
             "workflows/<str:name>/fill/": {"description": "Two pieces of paper."},

@@ -11,7 +11,7 @@ from conversations.prompts.start import Deactivated
 from conversations.prompts.startable import InvalidInput, NotAllowed, UnknownPolicy
 from conversations.triggers import managing, slots
 from conversations.triggers.managing import NewTrigger, TooMany
-from conversations.triggers.pages.form import ScheduleForm
+from conversations.triggers.pages.schedule_form import ScheduleForm
 from workflows.pages.form import SCHEDULE, RunForm
 
 STEPS = ("ask", "preview", "set")

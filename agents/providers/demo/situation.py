@@ -26,6 +26,9 @@ ATTACHED = re.compile(r"^\[Attached: .+ It lies in the workspace as (?P<path>.+)
 CHANGED = re.compile(r"\A\[A person changed[^\n]*\]\n\n")
 """The note above the result of a call whose input a person edited (agents.engine.agent.projection)."""
 
+WITH_FILES = ("user", "developer", "system")
+"""The roles of messages that name files: a person's, and the site's line about what came with a webhook."""
+
 FILES = re.compile(r"(\n\n\[file [^\n]+)+\Z")
 """The notes below a result about the files that its call made (agents.engine.agent.projection)."""
 
@@ -160,7 +163,7 @@ def _results(given: Sequence[Item]) -> Iterator[Result]:
 
 def _files(given: Sequence[Item]) -> tuple[str, ...]:
     for item in reversed(given):
-        if item.get("role") == "user" and (paths := ATTACHED.findall("\n".join(texts_of(item["content"])))):
+        if item.get("role") in WITH_FILES and (paths := ATTACHED.findall("\n".join(texts_of(item["content"])))):
             return tuple(paths)
         if item.get("type") == "function_call":
             arguments, _ = parse_arguments(item["arguments"])

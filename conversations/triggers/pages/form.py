@@ -1,136 +1,26 @@
-"""The form of a trigger: the usual schedules by name, any other as a cron expression."""
+"""The forms of triggers: what one is to do, and when, or by which webhooks."""
 
 from __future__ import annotations
 
-import math
-import re
-from dataclasses import replace
-from datetime import datetime, time
+from datetime import datetime
 from typing import Any, cast
 
 from django import forms
 from django.contrib.auth.models import User
 
-from agents.plugins.triggers.schedule import SECONDS_MOST, TEXT_MOST, Schedule, zone_named
-from agents.plugins.triggers.words import DAYS
-from conversations.accounts.zones import zone_of, zones_by_region
-from conversations.models import Overlap
+from agents.engine.root import AGENT
+from agents.plugins.triggers.schedule import TEXT_MOST, Schedule
+from conversations.models import Proof
 from conversations.pages.account.forms import Styled
-from conversations.prompts.startable import InvalidInput
+from conversations.prompts import startable
 from conversations.triggers.managing import NewTrigger
-
-WHEN = (
-    ("once", "Once"),
-    ("daily", "Every day"),
-    ("weekdays", "Every weekday, Monday to Friday"),
-    ("weekly", "Every week"),
-    ("monthly", "Every month"),
-    ("every", "Every so many minutes"),
-    ("cron", "By a cron expression"),
-)
-OF_TIME = frozenset({"date", "weekday", "day", "time", "minutes", "expression"})
-"""The fields of the time, of which each kind of schedule needs some."""
-FIELD_OF = {"at": "date", "seconds": "minutes"}
-"""The field in which a mistake in this part of a schedule was made, where it has another name."""
-_USUAL = re.compile(r"(?P<minute>\d{1,2}) (?P<hour>\d{1,2}) (?P<day>\*|\d{1,2}) \* (?P<weekday>\*|1-5|[0-6])")
-"""An expression that one of the named schedules stands for."""
+from conversations.triggers.pages.schedule_form import HOOK, WHEN, ScheduleForm
 
 
-class ScheduleForm(Styled, forms.Form):
-    """When a trigger is due, and what becomes of it while it runs. `when` says which of the fields of the time count.
+class TextForm(Styled, forms.Form):
+    """What the agent is to do."""
 
-    `schedule`: the one that it shows and changes, if there is one already.
-    """
-
-    when = forms.ChoiceField(label="When", choices=WHEN, initial="daily")
-    date = forms.DateField(required=False, label="On", widget=forms.DateInput(attrs={"type": "date"}))
-    weekday = forms.ChoiceField(
-        required=False, label="On", choices=[(str(day % 7), DAYS[day % 7]) for day in range(1, 8)]
-    )
-    day = forms.IntegerField(
-        required=False,
-        label="On day",
-        min_value=1,
-        max_value=31,
-        initial=1,
-        help_text="A month without it is left out.",
-    )
-    time = forms.TimeField(required=False, label="At", widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"))
-    minutes = forms.IntegerField(required=False, label="Minutes", min_value=1, max_value=SECONDS_MOST // 60)
-    expression = forms.CharField(
-        required=False,
-        max_length=100,
-        label="Cron expression",
-        help_text="Minute, hour, day of the month, month, day of the week: 0 9 * * 1-5 is every weekday at 09:00.",
-    )
-    zone = forms.ChoiceField(label="Time zone")
-    overlap = forms.ChoiceField(
-        label="If the previous turn has not ended", choices=Overlap, initial=Overlap.SKIP, required=False
-    )
-
-    def __init__(self, owner: User, *args: Any, schedule: Schedule | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._before = schedule
-        zone = schedule.zone if schedule else zone_of(owner).key
-        known = zones_by_region()
-        here = [] if any(zone == name for _, zones in known for name, _ in zones) else [(zone, zone)]
-        cast(forms.ChoiceField, self.fields["zone"]).choices = [*here, *known]
-        self.fields["zone"].initial = zone
-        self.fields["time"].initial = "09:00"
-        if schedule:
-            self.initial = {**fields_of(schedule), **self.initial}
-
-    def clean(self) -> dict[str, Any]:
-        """Check that the fields of the chosen time are there."""
-        given = super().clean() or {}
-        needed = {
-            "once": ("date", "time"),
-            "weekly": ("weekday", "time"),
-            "monthly": ("day", "time"),
-            "every": ("minutes",),
-            "cron": ("expression",),
-        }.get(given.get("when", ""), ("time",))
-        for name in OF_TIME - {*needed}:
-            self.errors.pop(name, None)  # the page does not show it
-            given.setdefault(name, None)
-        for name in needed:
-            if name not in self.errors and given.get(name) in (None, ""):
-                self.add_error(name, "This is needed.")
-        return given
-
-    @property
-    def chosen_overlap(self) -> Overlap:
-        """What the valid form says of a time at which the turn before has not ended."""
-        return Overlap(self.cleaned_data["overlap"] or Overlap.SKIP)
-
-    def schedule(self, now: datetime) -> Schedule:
-        """Return when the valid form says that it is due. Minutes count from now, or from when they did before."""
-        given, zone = self.cleaned_data, self.cleaned_data["zone"]
-        match given["when"]:
-            case "once":
-                at = datetime.combine(given["date"], given["time"], tzinfo=zone_named(zone))
-                return Schedule(zone, at=at)
-            case "every":
-                before = self._before
-                if before and before.seconds and _minutes(before.seconds) == given["minutes"]:
-                    return replace(before, zone=zone)
-                return Schedule(zone, seconds=given["minutes"] * 60, since=now)
-            case "cron":
-                return Schedule(zone, expression=given["expression"])
-        days = {"weekdays": "* * 1-5", "weekly": f"* * {given['weekday']}", "monthly": f"{given['day']} * *"}
-        of_day = given["time"]
-        return Schedule(zone, expression=f"{of_day.minute} {of_day.hour} {days.get(given['when'], '* * *')}")
-
-    def refuse(self, error: InvalidInput) -> None:
-        """Show what is wrong at the fields in which it was given."""
-        for place, why in error.fields.items():
-            name = FIELD_OF.get(place, place)
-            for each in why:
-                self.add_error(name if name in self.fields else None, each)
-
-
-class TriggerForm(ScheduleForm):
-    """What a trigger of the agent is to do, and when."""
+    use_required_attribute = False  # it may depend on other fields what is needed
 
     text = forms.CharField(
         label="What to do, or what to remind you of",
@@ -139,29 +29,45 @@ class TriggerForm(ScheduleForm):
         help_text="The agent will be given only this text.",
     )
 
+
+class ReminderForm(ScheduleForm, TextForm):
+    """What the agent is to do, and when."""
+
     def trigger(self, now: datetime) -> NewTrigger:
         """Return what the valid form asks for, seen from now."""
         return NewTrigger(self.schedule(now), self.cleaned_data["text"], overlap=self.chosen_overlap)
 
 
-def fields_of(schedule: Schedule) -> dict[str, Any]:
-    """Return what the fields of the form show for a schedule: the usual ones by name, any other as an expression."""
-    if schedule.at is not None:
-        at = schedule.at.astimezone(zone_named(schedule.zone))
-        return {"when": "once", "date": at.date(), "time": at.time()}
-    if schedule.seconds is not None:
-        return {"when": "every", "minutes": _minutes(schedule.seconds)}
-    if found := _USUAL.fullmatch(schedule.cron):
-        of_day = time(int(found["hour"]), int(found["minute"]))
-        day, weekday = found["day"], found["weekday"]
-        if day == "*":
-            names = {"*": {"when": "daily"}, "1-5": {"when": "weekdays"}}
-            return names.get(weekday, {"when": "weekly", "weekday": weekday}) | {"time": of_day}
-        if weekday == "*":
-            return {"when": "monthly", "day": int(day), "time": of_day}
-    return {"when": "cron", "expression": schedule.expression}
+class TriggerForm(ReminderForm):
+    """What a new trigger is to do, and when, or by which webhooks.
 
+    These start the agent with the text, or the workflow that `starts` names, which needs none.
+    """
 
-def _minutes(seconds: int) -> int:
-    """Return so many seconds in whole minutes, which is what the form takes; the API also takes others."""
-    return math.ceil(seconds / 60)
+    when = forms.ChoiceField(label="When", choices=(*WHEN, (HOOK, "By a webhook")), initial="daily")
+    proof = forms.ChoiceField(
+        required=False,
+        choices=Proof,
+        initial=Proof.STANDARD,
+        label="How the sender proves who it is",
+        help_text="By a signature, as most services make one, or simply by a token. The secret is shown once.",
+    )
+    starts = forms.ChoiceField(
+        required=False, label="Starts", help_text="What a workflow is given of the payload, you choose afterwards."
+    )
+
+    def __init__(self, owner: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(owner, *args, **kwargs)
+        can = [each for each in startable.registered() if each.schedulable and each.may(owner)]
+        workflows = [(f"{each.kind}:{each.name}", each.title) for each in can]
+        cast(forms.ChoiceField, self.fields["starts"]).choices = [("", "The agent, with the text above"), *workflows]
+        if self.data.get("when") == HOOK and self.data.get("starts"):
+            self.fields["text"].required = False
+
+    def trigger(self, now: datetime) -> NewTrigger:
+        """Return what the valid form asks for, seen from now."""
+        given = self.cleaned_data
+        if given["when"] != HOOK:
+            return super().trigger(now)
+        policy, proof = given["starts"] or AGENT, given["proof"] or Proof.STANDARD
+        return NewTrigger(Schedule(given["zone"]), given["text"], policy, proof=proof)

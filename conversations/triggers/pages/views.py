@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.db.models import OuterRef, Subquery
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -13,21 +15,25 @@ from django.views.decorators.http import require_http_methods
 
 from agents.engine.root import AGENT
 from agents.plugins.triggers.schedule import local
-from agents.plugins.triggers.words import DueTime, in_words, preview
+from agents.plugins.triggers.words import DueTime, preview
 from conversations.accounts.http import PersonRequest
-from conversations.models import Firing, FiringState, Trigger
+from conversations.models import Firing, FiringState, HookSecret, Proof, Trigger
 from conversations.pages.decorators import form_view, page_view
 from conversations.pages.sidebar import sidebar
 from conversations.prompts import startable
 from conversations.prompts.start import Deactivated
-from conversations.prompts.startable import InvalidInput, NotAllowed, UnknownPolicy
+from conversations.prompts.startable import InvalidInput
 from conversations.triggers import managing, slots
 from conversations.triggers.firing import fire_if_due
-from conversations.triggers.managing import TooMany
-from conversations.triggers.pages.form import ScheduleForm, TriggerForm
+from conversations.triggers.hooks import secrets
+from conversations.triggers.managing import NewTrigger, TooMany
+from conversations.triggers.pages.form import TriggerForm
 
 SHOWN = 100
 """Firings on the page of a trigger, the newest."""
+CURL = """curl '{url}' -H 'Authorization: Bearer {token}' \\
+  -H 'Content-Type: application/json' -d '{{"title": "A first webhook"}}'"""
+"""A command that sends a webhook to a trigger whose senders have a token."""
 OVER_SHOWN = 20
 """Triggers that are over which the list still shows, the newest."""
 
@@ -45,10 +51,26 @@ class TriggerRow:
 
 @dataclass(frozen=True)
 class FiringRow:
-    """A firing in a history. `due`: when that was, in the trigger's zone; "" if a person ran it."""
+    """A firing in a history. `due`: when that was, in the trigger's zone; "" if a person ran one that has its times."""
 
     firing: Firing
     due: str
+
+
+@dataclass(frozen=True)
+class HookShown:
+    """What the page of a trigger shows of its webhook.
+
+    `url`: where it is sent to. `secret`: one that was made just now, "" otherwise. `curl`: a command that sends one.
+    `mapped`: whether somebody has mapped fields of the workflow; None for the agent.
+    """
+
+    url: str
+    proof: str
+    secret: str
+    secrets: list[HookSecret]
+    curl: str
+    mapped: bool | None
 
 
 @login_required
@@ -60,19 +82,27 @@ def triggers(request: PersonRequest) -> HttpResponse:
     form, now = TriggerForm(request.user, request.POST), slots.now()
     if not form.is_valid():
         return _page(request, form, status=400)
-    new = form.trigger(now)
     try:
-        if "preview" in request.POST:
-            checked = new.checked(request.user, now)
-            return _page(request, form, times=preview(checked.schedule, now))
-        made = managing.create(request.user, new)
+        return _made(request, form, form.trigger(now), now)
     except InvalidInput as error:
         form.refuse(error)
         return _page(request, form, status=400)
     except (TooMany, Deactivated) as error:
         form.add_error(None, str(error))
         return _page(request, form, status=409)
-    messages.success(request, f"The trigger is set: {_row(made).when}.")
+
+
+def _made(request: PersonRequest, form: TriggerForm, new: NewTrigger, now: datetime) -> HttpResponse:
+    """Make a trigger, or only show when it would fire. Raises what managing.create raises."""
+    if "preview" in request.POST and not new.proof:
+        checked = new.checked(request.user, now)
+        return _page(request, form, times=preview(checked.schedule, now))
+    with transaction.atomic():
+        made = managing.create(request.user, new)
+        secret = secrets.first(made) if made.hook else ""
+    if secret:
+        return trigger_page(request, made, secret)
+    messages.success(request, f"The trigger is set: {made.when}.")
     return redirect("triggers")
 
 
@@ -99,10 +129,18 @@ def _last_firings(shown: list[Trigger]) -> dict[int, Firing]:
 def trigger(request: PersonRequest, pk: int) -> HttpResponse:
     """Show one trigger with its history. 404 if it is not theirs."""
     found = get_object_or_404(Trigger.objects.visible_to(request.user).select_related("conversation"), pk=pk)
-    firings = list(found.firings.select_related("prompt__conversation")[:SHOWN])
-    history = [FiringRow(each, local(each.slot, found.zone) if each.slot else "") for each in firings]
-    times = preview(found.schedule, slots.now()) if found.state == "on" else []
+    return trigger_page(request, found)
+
+
+def trigger_page(request: PersonRequest, found: Trigger, secret: str = "", status: int = 200) -> HttpResponse:
+    """Return the page of a trigger. `secret`: that of a webhook's sender which was made just now, shown this once."""
+    history = []
+    for firing in Firing.objects.told().filter(trigger=found)[:SHOWN]:
+        when = firing.slot or (firing.fired_at if found.hook else None)
+        history.append(FiringRow(firing, local(when, found.zone) if when else ""))
+    times = preview(found.schedule, slots.now()) if found.state == "on" and not found.hook else []
     context = {
+        "hook": _hook(request, found, secret) if found.hook else None,
         "row": _row(found),
         "history": history,
         "times": times,
@@ -110,49 +148,16 @@ def trigger(request: PersonRequest, pk: int) -> HttpResponse:
         "place": "triggers",
         "sidebar": sidebar(request.user),
     }
-    return render(request, "triggers/trigger.html", context)
+    return render(request, "triggers/trigger.html", context, status=status)
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def change(request: PersonRequest, pk: int) -> HttpResponse:
-    """Show the form of a trigger as it is; on POST change it, or show when it would fire. 404 if it is not theirs.
-
-    Of one that starts a workflow, only the time can be changed. 400 with the errors at their fields.
-    """
-    found = get_object_or_404(Trigger.objects.visible_to(request.user), pk=pk)
-    kind, now = TriggerForm if found.policy == AGENT else ScheduleForm, slots.now()
-    initial = {"text": found.text, "overlap": found.overlap}
-    form = kind(request.user, request.POST or None, schedule=found.schedule, initial=initial)
-    if not form.is_valid():
-        return _change_page(request, found, form, status=400 if form.is_bound else 200)
-    new = replace(managing.as_it_is(found), schedule=form.schedule(now), overlap=form.chosen_overlap)
-    if isinstance(form, TriggerForm):
-        new = replace(new, text=form.cleaned_data["text"])
-    try:
-        if "preview" in request.POST:
-            checked = new.checked(request.user, now)
-            return _change_page(request, found, form, times=preview(checked.schedule, now))
-        changed = managing.change(found, new)
-    except InvalidInput as error:
-        form.refuse(error)
-        return _change_page(request, found, form, status=400)
-    except (NotAllowed, UnknownPolicy) as error:
-        form.add_error(None, str(error))
-        return _change_page(request, found, form, status=403)
-    messages.success(request, f"Changed: {_row(changed).when}.")
-    return redirect("trigger", pk=pk)
-
-
-def _change_page(
-    request: PersonRequest,
-    trigger: Trigger,
-    form: ScheduleForm,
-    times: list[DueTime] | None = None,
-    status: int = 200,
-) -> HttpResponse:
-    context = {"row": _row(trigger), "form": form, "times": times, "place": "triggers"}
-    return render(request, "triggers/change.html", context | {"sidebar": sidebar(request.user)}, status=status)
+def _hook(request: PersonRequest, found: Trigger, secret: str) -> HookShown:
+    url = request.build_absolute_uri(found.hook_path)
+    curl = ""
+    if found.proof == Proof.TOKEN:
+        curl = CURL.format(url=url, token=secret or "TOKEN")
+    mapped = None if found.policy == AGENT else bool(found.mapping)
+    return HookShown(url, Proof(found.proof).label, secret, list(found.hook_secrets.all()), curl, mapped)
 
 
 @form_view
@@ -180,4 +185,4 @@ def do(request: PersonRequest, pk: int, what: str) -> HttpResponse:
 def _row(trigger: Trigger, last: Firing | None = None) -> TriggerRow:
     starts = trigger.text if trigger.policy == AGENT else startable.title_of(trigger.policy)
     due = local(trigger.next_at, trigger.zone) if trigger.next_at and trigger.state == "on" else ""
-    return TriggerRow(trigger, starts, in_words(trigger.schedule), due, last)
+    return TriggerRow(trigger, starts, trigger.when, due, last)

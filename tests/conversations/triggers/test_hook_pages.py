@@ -1,0 +1,114 @@
+"""The pages of triggers that webhooks fire: a secret shown once, the history, and the mapping of a workflow."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+from django.urls import reverse
+
+from conversations.models import Firing, HookSecret, Prompt, Trigger
+from conversations.triggers.hooks import secrets
+from tests.conversations.triggers.hooking import PULL, deliver, hooked
+from tests.workflows import shop
+
+pytestmark = pytest.mark.django_db
+
+HOOK = {"text": "read it", "when": "hook", "proof": "token", "starts": "", "zone": "UTC"}
+ORDER: Any = {"policy": "workflow:shop.order", "text": ""}
+
+
+@pytest.fixture
+def client(ann: User) -> Client:
+    cache.clear()
+    signed_in = Client()
+    signed_in.force_login(ann)
+    return signed_in
+
+
+@pytest.fixture
+def _shop(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with shop.registered(monkeypatch, shop.order):
+        yield
+
+
+def test_its_secret_is_shown_once_with_a_command_that_works(client: Client) -> None:
+    page = client.post(reverse("triggers"), HOOK)
+    trigger = Trigger.objects.get()
+    (secret,) = secrets.read(trigger)
+    shown = page.text.replace("&#x27;", "'")
+    assert (page.status_code, trigger.proof, secret in shown) == (200, "token", True)
+    assert f"curl 'http://testserver{trigger.hook_path}' -H 'Authorization: Bearer {secret}'" in shown
+    later = client.get(trigger.get_absolute_url()).text
+    assert (secret in later, "Bearer TOKEN" in later, f"http://testserver{trigger.hook_path}" in later) == (
+        False,
+        True,
+        True,
+    )
+    assert "By a webhook" in client.get(reverse("triggers")).text
+
+
+def test_secrets_are_replaced_one_after_the_other(client: Client, ann: User) -> None:
+    trigger, old = hooked(ann)
+    page = client.post(reverse("add-hook-secret", args=[trigger.pk]))
+    new = secrets.read(trigger)[1]
+    assert (new in page.text, old in page.text) == (True, False)
+    first, second = HookSecret.objects.order_by("pk")
+    client.post(reverse("remove-hook-secret", args=[trigger.pk, first.pk]))
+    assert secrets.read(trigger) == [new]
+    kept = client.post(reverse("remove-hook-secret", args=[trigger.pk, second.pk]), follow=True)
+    assert ("so it must stay" in kept.text, secrets.read(trigger)) == (True, [new])
+
+
+@pytest.mark.usefixtures("_shop")
+def test_a_workflow_is_mapped_with_the_payload_that_came_first(client: Client) -> None:
+    """What came before the mapping failed, and starts from the history once there is one."""
+    client.post(reverse("triggers"), {**HOOK, "text": "", "proof": "standard", "starts": "workflow:shop.order"})
+    trigger = Trigger.objects.get()
+    assert "Nobody has chosen yet what the workflow is given." in client.get(trigger.get_absolute_url()).text
+    assert deliver(trigger, secrets.read(trigger)[0]).json()["state"] == "failed"
+    address = reverse("map-trigger", args=[trigger.pk])
+    assert "Mend the pump" in client.get(address).text
+    typed = {"source-item": "path", "typed-item": "pull_request.name", "source-pieces": "", "typed-pieces": ""}
+    wrong = client.post(address, typed)
+    assert wrong.status_code == 400
+    assert "The payload has no `pull_request.name`." in wrong.text.replace("&#x27;", "'")
+    typed |= {"typed-item": "pull_request.title", "source-pieces": "value", "typed-pieces": "200"}
+    said = ["Enter a number that is 100 or less."]
+    many = client.post(address, typed)
+    assert (many.status_code, re.findall(r'role="alert">.*?<span>(.*?)</span>', many.text)) == (400, said)
+    typed |= {"typed-pieces": "3"}
+    preview = client.post(address, {**typed, "preview": "1"}).text
+    assert ("Mend the pump&quot;</code>" in preview, Trigger.objects.get().mapping) == (True, {})
+    saved = client.post(address, typed, follow=True)
+    assert "The mapping is saved." in saved.text
+    assert Trigger.objects.get().mapping == {"item": {"path": "pull_request.title"}, "pieces": {"value": 3}}
+    assert "Start again" in saved.text
+    firing = Firing.objects.get()
+    again = client.post(reverse("start-firing-again", args=[trigger.pk, firing.pk]), follow=True)
+    assert ("Started." in again.text, "Start again" in again.text, Prompt.objects.count()) == (True, False, 1)
+
+
+@pytest.mark.usefixtures("_shop")
+def test_a_sample_that_is_pasted_goes_first(client: Client, ann: User) -> None:
+    trigger, _ = hooked(ann, **ORDER)
+    address = reverse("map-trigger", args=[trigger.pk])
+    typed = {"source-item": "path", "typed-item": "a.0", "preview": "1"}
+    assert "The sample gives" in client.post(address, {**typed, "sample": '{"a": ["paper"]}'}).text
+    assert "The payload is not JSON" in client.post(address, {**typed, "sample": "a=b"}).text
+    saved = client.post(address, {"source-item": "path", "typed-item": "a.0"}, follow=True)
+    assert "The mapping is saved." in saved.text, "without a sample there is nothing to try it on"
+
+
+def test_what_refuses_is_in_the_history(client: Client, ann: User) -> None:
+    trigger, secret = hooked(ann)
+    client.post(reverse("pause-trigger", args=[trigger.pk]))
+    for number in range(3):
+        deliver(trigger, secret, str(number), PULL)
+    page = " ".join(client.get(trigger.get_absolute_url()).text.split())
+    assert "and 2 more" in page
+    assert "A webhook came while the trigger was paused." in page
