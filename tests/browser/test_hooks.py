@@ -66,8 +66,8 @@ def test_the_agent_reads_what_came(page: Page, demo: Site) -> None:
     page.goto(f"{demo.url}/triggers/")
     page.locator("main").get_by_role("link", name="read it").first.click()
     page.get_by_role("link", name="Open its conversation").click()
-    expect(page.get_by_text("The pump is broken").first).to_be_visible(timeout=60_000)
-    expect(page.get_by_text("payload.json").first).to_be_visible()
+    expect(page.get_by_role("code").filter(has_text="The pump is broken").last).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("code").filter(has_text="payload.json").last).to_be_visible()
 
 
 def test_a_storm_loses_nothing_and_doubles_nothing(page: Page, demo: Site) -> None:

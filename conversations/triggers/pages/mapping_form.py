@@ -16,6 +16,7 @@ from conversations.triggers.inputs import checked_input
 
 SAMPLE_SHOWN = 50_000
 """Characters of the last payload that the form shows. A longer one is still what the mapping is tried on."""
+CHOOSE = "Choose whether this is a place in the payload, or what it is given always."
 SOURCES = (("path", "From the payload, at"), ("value", "Always"), ("", "Nothing"))
 
 
@@ -87,6 +88,8 @@ class MappingForm:
 
     def check(self) -> None:
         """Check what was typed, on the sample if there is one. Raises InvalidInput by field."""
+        if left := [each.name for each in self.fields if each.typed.strip() and not each.source]:
+            raise InvalidInput({name: [CHOOSE] for name in left})
         mappings.check(self.mapping, self._found)
         if self.sample.strip() or self._last:
             given = mappings.applied(self.mapping, self._payload())

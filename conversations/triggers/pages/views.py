@@ -31,7 +31,8 @@ from conversations.triggers.pages.form import TriggerForm
 
 SHOWN = 100
 """Firings on the page of a trigger, the newest."""
-CURL = """curl '{url}' -H 'Authorization: Bearer {token}' \\
+CURL = """curl '{url}' \\
+  -H 'Authorization: Bearer {token}' \\
   -H 'Content-Type: application/json' -d '{{"title": "A first webhook"}}'"""
 """A command that sends a webhook to a trigger whose senders have a token."""
 OVER_SHOWN = 20

@@ -42,7 +42,7 @@ def test_its_secret_is_shown_once_with_a_command_that_works(client: Client) -> N
     (secret,) = secrets.read(trigger)
     shown = page.text.replace("&#x27;", "'")
     assert (page.status_code, trigger.proof, secret in shown) == (200, "token", True)
-    assert f"curl 'http://testserver{trigger.hook_path}' -H 'Authorization: Bearer {secret}'" in shown
+    assert f"curl 'http://testserver{trigger.hook_path}' \\\n  -H 'Authorization: Bearer {secret}'" in shown
     later = client.get(trigger.get_absolute_url()).text
     assert (secret in later, "Bearer TOKEN" in later, f"http://testserver{trigger.hook_path}" in later) == (
         False,
@@ -100,6 +100,8 @@ def test_a_sample_that_is_pasted_goes_first(client: Client, ann: User) -> None:
     typed = {"source-item": "path", "typed-item": "a.0", "preview": "1"}
     assert "The sample gives" in client.post(address, {**typed, "sample": '{"a": ["paper"]}'}).text
     assert "The payload is not JSON" in client.post(address, {**typed, "sample": "a=b"}).text
+    neither = client.post(address, {"source-item": "", "typed-item": "a.0"})
+    assert (neither.status_code, "Choose whether this is a place" in neither.text) == (400, True)
     saved = client.post(address, {"source-item": "path", "typed-item": "a.0"}, follow=True)
     assert "The mapping is saved." in saved.text, "without a sample there is nothing to try it on"
 
