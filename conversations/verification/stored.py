@@ -17,7 +17,7 @@ from agents.engine.root import site_of, words_of
 from conversations.ledger.prompt_row import UNCHANGED, PromptStanding
 from conversations.ledger.redacted import MARK, KeptStep, sha256
 from conversations.ledger.rows import output_columns
-from conversations.models import Conversation, File, Output, Prompt, Redaction, Snapshot, Usage
+from conversations.models import Conversation, File, Origin, Output, Prompt, Redaction, Snapshot, Usage
 from conversations.models import Step as StepRow
 from conversations.models.prompt import OPEN
 from conversations.verification.chain import Chain, RedactedPayload
@@ -130,7 +130,7 @@ def _check_turn(conversation_id: int, pk: int, problems: list[LedgerProblem], al
     for found in (
         _outputs(prompt, steps, outputs),
         _prompt(conversation, prompt, steps),
-        _asked(prompt, steps),
+        _asked(conversation, prompt, steps),
         _usage(conversation, prompt, steps, usage),
     ):
         with reporting_errors(problems, last):
@@ -178,7 +178,7 @@ def _wake_at(standing: PromptStanding) -> datetime | None:
     return None if at is None or at == UNCHANGED else datetime.fromisoformat(at)
 
 
-def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
+def _asked(conversation: Conversation, prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
     """Check that the prompt's row and the turn's call agree on what was asked, how and by whom.
 
     Values are not quoted: problems are logged, and one of the values is a message.
@@ -197,7 +197,8 @@ def _asked(prompt: Prompt, steps: list[Step]) -> Iterator[LedgerProblem]:
         "reminder": site.get("reminder"),
     }
     wrong = [name for name, value in expected.items() if getattr(prompt, name) != value]
-    if not wrong and call.actor != prompt.asker:  # which is read from the same columns
+    own = prompt.origin != Origin.TRIGGER or prompt.asked_by_id == conversation.owner_id  # a trigger is its owner's
+    if not wrong and not (own and call.actor == prompt.asker):  # which is read from the same columns
         wrong.append("asked_by_id")
     if wrong:
         yield LedgerProblem(call.id, f"{prompt} differs from its call: {', '.join(wrong)}")

@@ -213,8 +213,9 @@ def test_who_asked_for_a_turn_is_told(ann: User, bob: User, site: Site, prompt: 
     """Where its call says so: one in which nobody says anything is the system's, whoever had it started."""
     unsaid = start_prompt(prompt.conversation, ann, None, origin=Origin.API)
     by_system = start_prompt(start_conversation(ann), None, "Every day.", origin=Origin.WORKFLOW)
-    assert [*told(unsaid), *told(by_system)] == []
-    for asked in (prompt, by_system):
+    by_trigger = start_prompt(start_conversation(ann), ann, origin=Origin.TRIGGER, reminder="Look at the logs.")
+    assert [*told(unsaid), *told(by_system), *told(by_trigger)] == []
+    for asked in (prompt, by_system, by_trigger):
         meddle("UPDATE conversations_prompt SET asked_by_id = %s WHERE id = %s", [bob.pk, asked.pk])
         assert told(asked) == [f"seq 1: {asked} differs from its call: asked_by_id"]
 
