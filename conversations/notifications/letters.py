@@ -38,8 +38,8 @@ EVENTS_MOST = 30
 TITLE_MOST, LINE_MOST = 80, 200
 """Maximum length of a title and of a line, in characters; the page shows the whole."""
 
-# What mail programs turn into links: addresses with a scheme, and names with dots.
-_LINKS = re.compile(r"(?<=\w)(://|\.(?=\w)|@(?=\w))")
+# What mail programs turn into links: addresses with a scheme, and names with dots, of which Unicode has four (UTS 46).
+_LINKS = re.compile(r"(?<=\w)(://|[.\u3002\uff0e\uff61](?=\w)|@(?=\w))")
 
 
 def digest(person: User, told: Due) -> EmailMessage | None:

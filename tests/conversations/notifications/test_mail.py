@@ -259,6 +259,7 @@ def test_what_a_model_wrote_can_do_nothing_in_a_mail(mara: User) -> None:
 def test_a_line_is_one_line_without_links() -> None:
     assert line("see http://a.example/x\nnot this") == "see http[://]a[.]example/x \u2026"
     assert line("mail me@a.example, ./run.sh v1.2") == "mail me[@]a[.]example, ./run[.]sh v1[.]2"
+    assert line("evil\u3002example") == "evil[\u3002]example"
     assert "\ud800" not in line("half \ud800 a character")
 
 
