@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.test import Client
+from django.urls import reverse
 
 from agents.engine.agent.projection import line_of
 from agents.engine.root import site_of
@@ -369,3 +371,16 @@ def test_a_waiting_payload_survives_that_its_trigger_is_switched_off(ann: User) 
     Trigger.objects.update(off_reason="It failed 5 times in a row.")
     assert (fire_due(), firing.next_look()) == (0, float("inf"))
     assert history(trigger) == [("started", 1), ("queued", 1)]
+
+
+@pytest.mark.parametrize("method", ["post", "patch"])
+def test_a_zone_that_there_is_not_is_refused(ann: User, client: Client, method: str) -> None:
+    """The page shows the history by its clock."""
+    trigger, secret = hooked(ann)
+    client.force_login(ann)
+    new = {"text": "read payload.json", "webhook": "token"} if method == "post" else {}
+    path = reverse("api-triggers") if method == "post" else reverse("api-trigger", args=[trigger.pk])
+    response = getattr(client, method)(path, json.dumps({**new, "zone": "Mars/Base"}), content_type="application/json")
+    assert (response.status_code, [*response.json()["error"]["fields"]]) == (400, ["zone"])
+    deliver(trigger, secret)
+    assert client.get(trigger.get_absolute_url()).status_code == 200
