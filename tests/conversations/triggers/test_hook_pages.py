@@ -42,6 +42,7 @@ def test_its_secret_is_shown_once_with_a_command_that_works(client: Client) -> N
     (secret,) = secrets.read(trigger)
     shown = page.text.replace("&#x27;", "'")
     assert (page.status_code, trigger.proof, secret in shown) == (200, "token", True)
+    assert page.headers["Cache-Control"] == "no-store"
     assert f"curl 'http://testserver{trigger.hook_path}' \\\n  -H 'Authorization: Bearer {secret}'" in shown
     later = client.get(trigger.get_absolute_url()).text
     assert (secret in later, "Bearer TOKEN" in later, f"http://testserver{trigger.hook_path}" in later) == (
@@ -56,7 +57,7 @@ def test_secrets_are_replaced_one_after_the_other(client: Client, ann: User) -> 
     trigger, old = hooked(ann)
     page = client.post(reverse("add-hook-secret", args=[trigger.pk]))
     new = secrets.read(trigger)[1]
-    assert (new in page.text, old in page.text) == (True, False)
+    assert (new in page.text, old in page.text, page.headers["Cache-Control"]) == (True, False, "no-store")
     first, second = HookSecret.objects.order_by("pk")
     client.post(reverse("remove-hook-secret", args=[trigger.pk, first.pk]))
     assert secrets.read(trigger) == [new]
