@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agents.engine.ledger import JSON, valid_text
 from agents.engine.root import AGENT
+from agents.engine.schema import valid_texts
 from agents.engine.secrets import hide
 from agents.plugins.triggers.schedule import TEXT_MOST, BadSchedule, Schedule, zone_named
 from conversations.models import Conversation, Overlap, Trigger
@@ -115,7 +116,8 @@ class NewTrigger:
             raise InvalidInput(wrong)
         title = found.title if found else " ".join(text.split())
         overlap = Overlap.QUEUE if self.proof else self.overlap
-        return replace(self, text=text, input=input, name=name or _shortened(title), overlap=overlap)
+        mapped = valid_texts(self.mapping)
+        return replace(self, text=text, input=input, name=name or _shortened(title), overlap=overlap, mapping=mapped)
 
     def _wrong_zone(self) -> dict[str, list[str]]:
         """Return what is wrong with the zone, in whose time the history is shown."""
