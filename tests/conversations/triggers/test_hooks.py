@@ -19,9 +19,10 @@ from agents.engine.root import site_of
 from conversations.backup.after_restore import make_safe
 from conversations.erasure.conversations import erase
 from conversations.erasure.people import erase_user
+from conversations.erasure.steps import redact
 from conversations.files.uploads import attached
 from conversations.ledger.reading import read_steps
-from conversations.models import File, Firing, FiringState, HookSecret, Payload, Prompt, Trigger
+from conversations.models import File, Firing, FiringState, HookSecret, Payload, Prompt, Step, Trigger
 from conversations.prompts import killswitch
 from conversations.prompts.startable import InvalidInput
 from conversations.triggers import firing, managing
@@ -384,3 +385,13 @@ def test_a_zone_that_there_is_not_is_refused(ann: User, client: Client, method: 
     assert (response.status_code, [*response.json()["error"]["fields"]]) == (400, ["zone"])
     deliver(trigger, secret)
     assert client.get(trigger.get_absolute_url()).status_code == 200
+
+
+def test_what_is_redacted_is_no_sample_any_more(ann: User, site: Site) -> None:
+    trigger, secret = hooked(ann)
+    deliver(trigger, secret)
+    site.speaks(says("Read."))
+    site.works()
+    prompt = Prompt.objects.get()
+    redact(prompt.conversation, [Step.objects.get(prompt=prompt, type="action_call", path="").seq], ann, "private")
+    assert (File.objects.count(), Payload.objects.count(), Firing.objects.count()) == (0, 0, 1)
