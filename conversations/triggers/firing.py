@@ -126,7 +126,7 @@ def fire_if_due(pk: int, *, by_hand: bool = False) -> Firing | None:
         if trigger is None:
             return None
         if by_hand and trigger.hook:
-            return enter(trigger, Firing(trigger=trigger), sample_of(trigger))
+            return _run(trigger)
         if by_hand:
             return _fire(trigger, None)
         time, slot = slots.now(), trigger.slot
@@ -185,7 +185,16 @@ def _start_next(trigger: Trigger) -> Firing | None:
 
 
 def _next_or(trigger: Trigger, firing: Firing) -> Firing:
-    """Start what waits first, and return this firing as it is then."""
+    """Start what waits first, and return this firing as it is then.
+
+    For a trigger that is paused or switched off, a person asks for this one: it starts, and the others go on waiting.
+    """
+    if trigger.state in ("paused", "off"):
+        _settle(trigger)
+        if not trigger.firings.filter(open=True).exists():
+            _start(trigger, firing)
+            firing.save()
+        return firing
     started = _start_next(trigger)
     return started if started and started.pk == firing.pk else firing
 
@@ -199,6 +208,13 @@ def enter(trigger: Trigger, firing: Firing, payload: Payload | None) -> Firing:
         payload.save(force_insert=True)
     crashpoint("after_firing")
     return _next_or(trigger, firing)
+
+
+def _run(trigger: Trigger) -> Firing:
+    """Run a trigger that webhooks fire by hand, with the last payload: it waits its turn, if not too many do."""
+    if trigger.firings.filter(state=FiringState.QUEUED).count() >= QUEUED_MOST:
+        return trigger.firings.create(state=FiringState.SKIPPED, reason=FULL)
+    return enter(trigger, Firing(trigger=trigger), sample_of(trigger))
 
 
 def sample_of(trigger: Trigger) -> Payload | None:

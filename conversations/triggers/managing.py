@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from agents.engine.ledger import JSON, valid_text
 from agents.engine.root import AGENT
+from agents.engine.schema import valid_texts
 from agents.engine.secrets import hide
-from agents.plugins.triggers.schedule import TEXT_MOST, BadSchedule, Schedule
+from agents.plugins.triggers.schedule import TEXT_MOST, BadSchedule, Schedule, zone_named
 from conversations.models import Conversation, Overlap, Trigger
 from conversations.prompts import startable
 from conversations.prompts.start import Deactivated
@@ -95,9 +96,8 @@ class NewTrigger:
             wrong["text"] = [f"At most {TEXT_MOST:,} characters are accepted; this has {len(text):,}."]
         if len(name) > NAME_MOST:
             wrong["name"] = [f"At most {NAME_MOST} characters are accepted."]
-        if not self.proof:
-            wrong |= self._wrong_schedule(now)
-        elif found is None and self.mapping:
+        wrong |= self._wrong_zone() if self.proof else self._wrong_schedule(now)
+        if self.proof and found is None and self.mapping:
             wrong["mapping"] = ["It starts the agent, which reads the payload itself. Map fields of a workflow only."]
         input: dict[str, JSON] = {}
         if found is not None:
@@ -116,7 +116,16 @@ class NewTrigger:
             raise InvalidInput(wrong)
         title = found.title if found else " ".join(text.split())
         overlap = Overlap.QUEUE if self.proof else self.overlap
-        return replace(self, text=text, input=input, name=name or _shortened(title), overlap=overlap)
+        mapped = valid_texts(self.mapping)
+        return replace(self, text=text, input=input, name=name or _shortened(title), overlap=overlap, mapping=mapped)
+
+    def _wrong_zone(self) -> dict[str, list[str]]:
+        """Return what is wrong with the zone, in whose time the history is shown."""
+        try:
+            zone_named(self.schedule.zone)
+        except BadSchedule as error:
+            return {error.field: [str(error)]}
+        return {}
 
     def _wrong_schedule(self, now: datetime) -> dict[str, list[str]]:
         """Return what is wrong with the schedule, by its field."""

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from agents.engine.ledger import JSON
+from agents.engine.schema import plain_json
 from conversations.models import Payload
 from conversations.prompts.startable import InvalidInput, Startable
 
@@ -87,12 +88,23 @@ def check(mapping: Mapping[str, Any], found: Startable) -> None:
             wrong[name] = ['Give {"path": "..."}, a place in the payload, or {"value": ...}.']
         elif "path" in entry and not _is_path(entry["path"]):
             wrong[name] = ["A path is names and numbers joined by dots, such as pull_request.title."]
+        elif "value" in entry and (why := _not_json(entry["value"])):
+            wrong[name] = [why]
     if mapping:
         wrong |= {
             name: ["This field is required: say where it comes from."] for name in required if name not in mapping
         }
     if wrong:
         raise InvalidInput(wrong)
+
+
+def _not_json(value: object) -> str:
+    """Return why this cannot be stored as JSON; "" if it can."""
+    try:
+        plain_json(value, "the value")
+    except (TypeError, ValueError) as error:
+        return f"This is not JSON: {error}."
+    return ""
 
 
 def _is_path(path: object) -> bool:

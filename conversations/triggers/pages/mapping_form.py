@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import from_json
+
 from agents.engine.ledger import JSON
 from conversations.display.schema_form import label_for, properties_of
 from conversations.models import Payload, Trigger
@@ -44,7 +46,7 @@ class MappedField:
         if "string" in kinds:
             return self.typed
         try:
-            value: JSON = json.loads(self.typed)
+            value: JSON = from_json(self.typed, allow_inf_nan=False)
         except ValueError:
             return self.typed
         return value

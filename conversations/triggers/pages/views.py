@@ -149,7 +149,10 @@ def trigger_page(request: PersonRequest, found: Trigger, secret: str = "", statu
         "place": "triggers",
         "sidebar": sidebar(request.user),
     }
-    return render(request, "triggers/trigger.html", context, status=status)
+    page = render(request, "triggers/trigger.html", context, status=status)
+    if secret:
+        page.headers["Cache-Control"] = "no-store"
+    return page
 
 
 def _hook(request: PersonRequest, found: Trigger, secret: str) -> HookShown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from conversations.models import Firing, HookSecret, Prompt, Trigger
+from conversations.triggers import managing
 from conversations.triggers.hooks import secrets
 from tests.conversations.triggers.hooking import PULL, deliver, hooked
 from tests.workflows import shop
@@ -42,6 +44,7 @@ def test_its_secret_is_shown_once_with_a_command_that_works(client: Client) -> N
     (secret,) = secrets.read(trigger)
     shown = page.text.replace("&#x27;", "'")
     assert (page.status_code, trigger.proof, secret in shown) == (200, "token", True)
+    assert page.headers["Cache-Control"] == "no-store"
     assert f"curl 'http://testserver{trigger.hook_path}' \\\n  -H 'Authorization: Bearer {secret}'" in shown
     later = client.get(trigger.get_absolute_url()).text
     assert (secret in later, "Bearer TOKEN" in later, f"http://testserver{trigger.hook_path}" in later) == (
@@ -56,7 +59,7 @@ def test_secrets_are_replaced_one_after_the_other(client: Client, ann: User) -> 
     trigger, old = hooked(ann)
     page = client.post(reverse("add-hook-secret", args=[trigger.pk]))
     new = secrets.read(trigger)[1]
-    assert (new in page.text, old in page.text) == (True, False)
+    assert (new in page.text, old in page.text, page.headers["Cache-Control"]) == (True, False, "no-store")
     first, second = HookSecret.objects.order_by("pk")
     client.post(reverse("remove-hook-secret", args=[trigger.pk, first.pk]))
     assert secrets.read(trigger) == [new]
@@ -114,3 +117,34 @@ def test_what_refuses_is_in_the_history(client: Client, ann: User) -> None:
     page = " ".join(client.get(trigger.get_absolute_url()).text.split())
     assert "and 2 more" in page
     assert "A webhook came while the trigger was paused." in page
+
+
+@pytest.mark.usefixtures("_shop")
+@pytest.mark.parametrize("typed", ["1e400", "NaN", "[" * 100_000, '"\\ud800"'])
+@pytest.mark.parametrize("more", [{}, {"preview": "1", "sample": "{}"}])
+def test_a_value_that_no_database_takes_is_refused_at_its_field(
+    client: Client, ann: User, typed: str, more: dict[str, str]
+) -> None:
+    trigger, _ = hooked(ann, **ORDER)
+    fields = {"source-item": "value", "typed-item": "pump", "source-pieces": "value", "typed-pieces": typed}
+    page = client.post(reverse("map-trigger", args=[trigger.pk]), {**fields, **more})
+    trigger.refresh_from_db()
+    saved = trigger.mapping == {"item": {"value": "pump"}, "pieces": {"value": typed}}  # a text, for want of JSON
+    if page.status_code == 302:
+        assert saved
+    else:
+        assert (page.status_code, trigger.mapping) == (200 if more else 400, {})
+
+
+@pytest.mark.usefixtures("_shop")
+def test_a_mapping_is_stored_with_valid_texts(client: Client, ann: User) -> None:
+    trigger, _ = hooked(ann, **ORDER)
+    mapping = {"item": {"value": "a\x00b"}, "pieces": {"path": "c\x00d"}}
+    path = reverse("api-trigger", args=[trigger.pk])
+    response = client.patch(path, {"mapping": {**mapping, "pieces": {"path": "n"}}}, content_type="application/json")
+    assert response.json()["mapping"]["item"] == {"value": "a\ufffdb"}
+    managing.change(trigger, replace(managing.NewTrigger.of(trigger), mapping=mapping))
+    trigger.refresh_from_db()
+    assert trigger.mapping == {"item": {"value": "a\ufffdb"}, "pieces": {"path": "c\ufffdd"}}
+    response = client.patch(path, '{"mapping": {"item": {"value": 1e400}}}', content_type="application/json")
+    assert (response.status_code, [*response.json()["error"]["fields"]]) == (400, ["mapping.item"])

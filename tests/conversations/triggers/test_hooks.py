@@ -11,15 +11,18 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.test import Client
+from django.urls import reverse
 
 from agents.engine.agent.projection import line_of
 from agents.engine.root import site_of
 from conversations.backup.after_restore import make_safe
 from conversations.erasure.conversations import erase
 from conversations.erasure.people import erase_user
+from conversations.erasure.steps import redact
 from conversations.files.uploads import attached
 from conversations.ledger.reading import read_steps
-from conversations.models import File, Firing, FiringState, HookSecret, Payload, Prompt, Trigger
+from conversations.models import File, Firing, FiringState, HookSecret, Payload, Prompt, Step, Trigger
 from conversations.prompts import killswitch
 from conversations.prompts.startable import InvalidInput
 from conversations.triggers import firing, managing
@@ -369,3 +372,26 @@ def test_a_waiting_payload_survives_that_its_trigger_is_switched_off(ann: User) 
     Trigger.objects.update(off_reason="It failed 5 times in a row.")
     assert (fire_due(), firing.next_look()) == (0, float("inf"))
     assert history(trigger) == [("started", 1), ("queued", 1)]
+
+
+@pytest.mark.parametrize("method", ["post", "patch"])
+def test_a_zone_that_there_is_not_is_refused(ann: User, client: Client, method: str) -> None:
+    """The page shows the history by its clock."""
+    trigger, secret = hooked(ann)
+    client.force_login(ann)
+    new = {"text": "read payload.json", "webhook": "token"} if method == "post" else {}
+    path = reverse("api-triggers") if method == "post" else reverse("api-trigger", args=[trigger.pk])
+    response = getattr(client, method)(path, json.dumps({**new, "zone": "Mars/Base"}), content_type="application/json")
+    assert (response.status_code, [*response.json()["error"]["fields"]]) == (400, ["zone"])
+    deliver(trigger, secret)
+    assert client.get(trigger.get_absolute_url()).status_code == 200
+
+
+def test_what_is_redacted_is_no_sample_any_more(ann: User, site: Site) -> None:
+    trigger, secret = hooked(ann)
+    deliver(trigger, secret)
+    site.speaks(says("Read."))
+    site.works()
+    prompt = Prompt.objects.get()
+    redact(prompt.conversation, [Step.objects.get(prompt=prompt, type="action_call", path="").seq], ann, "private")
+    assert (File.objects.count(), Payload.objects.count(), Firing.objects.count()) == (0, 0, 1)
