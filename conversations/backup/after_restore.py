@@ -24,13 +24,14 @@ from agents.engine.paths import parent
 from agents.engine.view import View, asked_for, opens_gate
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.ledger.offered import offered_tool
-from conversations.models import Draft, Drain, Grant, Prompt, Trigger, Worker
+from conversations.models import Draft, Drain, Firing, FiringState, Grant, Prompt, Trigger, Worker
 from conversations.prompts import signals
 
 EPOCH = 1_000_000
 """Added to every fence, so that the fences of workers from after the backup no longer count."""
 NOTICE = "Restored from a backup of {time}. What happened after that is unknown here: check before you decide again."
 DID_IT_RUN = "The site was restored from a backup of {time}. This could have started after that. Did it run?"
+DID_IT_START = "The site was restored from a backup of {time}. It may have started after that: check first."
 NOBODY_KNOWS = "The site was restored from a backup: nobody knows whether it ran. Check before you ask for it again."
 
 
@@ -55,6 +56,8 @@ def make_safe(time: str) -> Safe:
         # Some may have been revoked or used up after the backup: none may let a call run that its person has forbidden.
         Grant.objects.filter(revoked_at=None).update(revoked_at=timezone.now())
         Trigger.objects.filter(paused_at=None).update(paused_at=timezone.now())
+        waited = Firing.objects.filter(state=FiringState.QUEUED)
+        waited.update(state=FiringState.FAILED, reason=DID_IT_START.format(time=time))
         open_turns = Prompt.objects.filter(ended_at=None)
         for prompt in open_turns.values_list("pk", flat=True):
             with locked_turn(prompt) as turn:

@@ -22,7 +22,7 @@ from conversations.triggers.hooks.proofs import BadProof, proven_id
 BODY_MOST = 1024 * 1024
 """Bytes of a webhook. The web server refuses more before it is kept (agentsite.limits)."""
 FAILURES_A_MINUTE = 60
-"""Webhooks with a wrong proof from one address, for one trigger, until further ones are refused unread."""
+"""Webhooks with a wrong proof from one address, for one trigger. Right ones from there are still taken."""
 FULL_RETRY_SECONDS = 60
 NO_HOOK = "No webhook is received at this address. Copy it from the page of the trigger."
 CLOSED = "This trigger is paused or switched off. Its owner can resume it on its page."
@@ -61,20 +61,8 @@ class _Rate(SimpleRateThrottle):  # type: ignore[misc]
     def count(self, code: str, message: str) -> None:
         """Count one more. Raises Refused if that is too many."""
         if not self.allow_request(None, None):
-            self.refuse(code, message)
-
-    def reached(self) -> bool:
-        """Whether there were as many as there may be, without counting one."""
-        now = self.timer()
-        history = self.cache.get(self._key, [])
-        self.now, self.history = now, [time for time in history if time > now - self.duration]
-        most: int = self.num_requests
-        return len(self.history) >= most
-
-    def refuse(self, code: str, message: str) -> None:
-        """Raise Refused."""
-        seconds = max(1, round(self.wait() or 1))
-        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, code, message.format(seconds=seconds), seconds)
+            seconds = max(1, round(self.wait() or 1))
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, code, message.format(seconds=seconds), seconds)
 
 
 @csrf_exempt
@@ -100,16 +88,13 @@ def _received(request: HttpRequest, hook: str) -> HttpResponse:
 
 def _proven(request: HttpRequest, trigger: Trigger) -> tuple[bytes, str]:
     """Return the body of a webhook and its id, if its sender proved who it is. Raises Refused."""
-    address = client_address(request)
-    most = SHARED_LIMIT if may_be_shared(request) else FAILURES_A_MINUTE
-    failures = _Rate(f"hook-failures-{trigger.pk}-{address}", most)
-    if failures.reached():
-        failures.refuse("throttled", "Too many webhooks with a wrong proof came from here. Try again in {seconds} s.")
     body = _body(request)
     try:
         return body, proven_id(trigger.proof, request.headers, body, secrets.read(trigger), slots.now())
     except BadProof as error:
-        failures.allow_request(None, None)
+        most = SHARED_LIMIT if may_be_shared(request) else FAILURES_A_MINUTE
+        failures = _Rate(f"hook-failures-{trigger.pk}-{client_address(request)}", most)
+        failures.count("throttled", "Too many webhooks with a wrong proof came from here. Try again in {seconds} s.")
         raise Refused(HTTPStatus.UNAUTHORIZED, error.code, str(error)) from error
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
@@ -32,9 +32,11 @@ def change(request: PersonRequest, pk: int) -> HttpResponse:
     """Show the form of a trigger as it is; on POST change it, or show when it would fire. 404 if it is not theirs.
 
     Of one that starts a workflow, only the time can be changed here; of one that webhooks fire, only the text. 400
-    with the errors at their fields.
+    with the errors at their fields; 404 also where there is neither.
     """
     found, now = get_object_or_404(Trigger.objects.visible_to(request.user), pk=pk), slots.now()
+    if found.hook and found.policy != AGENT:
+        raise Http404
     form = _form(request, found)
     if not form.is_valid():
         return _page(request, found, form, status=400 if form.is_bound else 200)
