@@ -125,8 +125,9 @@ class OneTrigger(ApiView):
     def patch(self, request: Request, pk: int) -> Response:
         """Change a trigger. From then on it is due as it says now; what it was due at before fires first.
 
-        400 `invalid_input`, 403 and 404 are as for a new one, also for what you leave unchanged: one that is over needs
-        a new time. With a key, it takes the scopes of what it starts before and after: `chat`, or `workflows`.
+        400 `invalid_input`, 403, 404 and 409 `too_many_triggers` are as for a new one, also for what you leave
+        unchanged: one that is over needs a new time. With a key, it takes the scopes of what it starts before and
+        after: `chat`, or `workflows`.
         """
         body = read(request, ChangedTrigger)
         with transaction.atomic():
@@ -229,13 +230,14 @@ class OneSecret(ApiView):
 
     scopes = TURNS
 
-    @operation("Remove a secret for webhooks", {204: None})
+    @operation("Remove a secret for webhooks", {204: None}, request=NoFields)
     def delete(self, request: Request, pk: int, secret: int) -> Response:
         """Remove a secret: webhooks that are signed with it are refused from now on.
 
         409 `last_secret` for the last one. With a key, it takes the scope `chat`; for one of a workflow, `workflows`
         will do.
         """
+        read(request, NoFields)
         try:
             secrets.remove(_to_stop(request, pk), secret)
         except LastSecret as error:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(bool(needs), reason=f"not on this machine: {', '
 
 def test_the_session_of_the_guide_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 9
+    assert len(blocks) == 10
     script = (
         "\n".join(blocks).replace(".venv/bin/python", sys.executable).replace("events.log", str(tmp_path / "events"))
     )
@@ -39,7 +39,8 @@ def test_the_session_of_the_guide_runs(tmp_path: Path) -> None:
         '"approved"',
         "event: prompt.completed",
         '"cancelled"',
-        '"continues": 3',
+        '"continues": 4',
         '"state": "started"',
+        "64",  # the length of a webhook's secret
     ):
         assert words in done.stdout, done.stdout

@@ -24,7 +24,7 @@ from agents.models import SystemPrompt
 from conversations.api import urls as of_conversations
 from conversations.api.views import ApiView
 from conversations.context import urls as of_clients
-from conversations.models import PendingFile, Prompt, State
+from conversations.models import Firing, FiringState, Payload, PendingFile, Prompt, State
 from conversations.prompts.start import cancel_prompt
 from conversations.push.event_reader import EventReader
 from conversations.push.growth import Delta
@@ -75,6 +75,8 @@ class Checked(Api):
 
     def _held(self, method: str, path: str, response: Any) -> Any:
         token = re.sub(r"(uploads)/[^/]+", r"\1/{token}", path.partition("?")[0])
+        for part in ("secret", "firing"):
+            token = re.sub(rf"({part}s)/\d+", rf"\1/{{{part}}}", token)
         described = re.sub(r"(?<=/)\d+(?=/)", "{id}", token).replace("shop.order", "{name}")
         answers = self.schema["paths"][described][method]["responses"]
         contents = answers[str(response.status_code)].get("content", {}).values()
@@ -123,10 +125,7 @@ def test_every_address_is_described(schema: dict[str, Any]) -> None:
         *(f"/{each.pattern}" for each in of_workflows.urlpatterns if each.name != "workflow-categories"),
         *(f"/{each.pattern}" for each in of_clients.urlpatterns),
     }
-    ours = {
-        address.replace("<int:pk>", "{id}").replace("<str:name>", "{name}").replace("<str:token>", "{token}")
-        for address in addresses
-    }
+    ours = {re.sub(r"<\w+:(\w+)>", r"{\1}", address.replace("<int:pk>", "{id}")) for address in addresses}
     assert ours == set(schema["paths"])
     assert set(schema["components"]["securitySchemes"]) == {"key", "cookieAuth"}
 
@@ -222,6 +221,16 @@ def test_every_answer_is_as_described(
     checked.change("patch", f"/api/triggers/{trigger}/", {"at": "2020-01-01T00:00"})
     checked.change("delete", f"/api/triggers/{trigger}/", {})
     checked.change("delete", f"/api/triggers/{trigger}/", {})
+    hook = checked.post("/api/triggers/", {"text": "read it", "webhook": "token"}).json()["id"]
+    secret = checked.post(f"/api/triggers/{hook}/secrets/").json()["id"]
+    for _ in range(2):
+        checked.change("delete", f"/api/triggers/{hook}/secrets/{secret}/", {})
+    checked.change("delete", f"/api/triggers/{hook}/secrets/{secret - 1}/", {})
+    failed = Firing.objects.create(trigger_id=hook, state=FiringState.FAILED, reason="No.")
+    Payload.objects.create(firing=failed, media_type="application/json", content=b"{}")
+    for _ in range(2):
+        checked.post(f"/api/triggers/{hook}/firings/{failed.pk}/again/")
+    checked.get(f"/api/triggers/{hook}/")
 
     story, gate = asking(ann)
     call = story.call("fx.more")
