@@ -68,13 +68,14 @@ class NewTrigger:
 
     @classmethod
     def of(cls, trigger: Trigger) -> NewTrigger:
-        """Return what a trigger is now."""
+        """Return what a trigger is now, to be changed in part. A name that is the beginning of its text follows it."""
+        of_text = trigger.text and trigger.name == _shortened(" ".join(trigger.text.split()))
         return cls(
             trigger.schedule,
             trigger.text,
             trigger.policy,
             trigger.input,
-            trigger.name,
+            "" if of_text else trigger.name,
             trigger.tier,
             Overlap(trigger.overlap),
             trigger.proof,
@@ -136,23 +137,6 @@ class NewTrigger:
         except BadSchedule as error:
             return {error.field: [str(error)]}
         return {}
-
-
-def as_it_is(trigger: Trigger) -> NewTrigger:
-    """Return what a trigger is, to be changed in part. A name that is the beginning of its text follows the text."""
-    name = "" if trigger.text and trigger.name == _shortened(" ".join(trigger.text.split())) else trigger.name
-    overlap = Overlap(trigger.overlap)
-    return NewTrigger(
-        trigger.schedule,
-        trigger.text,
-        trigger.policy,
-        trigger.input,
-        name,
-        trigger.tier,
-        overlap,
-        trigger.proof,
-        trigger.mapping,
-    )
 
 
 def _shortened(text: str) -> str:

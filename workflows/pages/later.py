@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from agents.engine.ledger import JSON
-from agents.plugins.triggers.words import DueTime, in_words, preview
+from agents.plugins.triggers.words import DueTime, preview
 from conversations.models import Trigger
 from conversations.prompts.start import Deactivated
 from conversations.prompts.startable import InvalidInput, NotAllowed, UnknownPolicy
@@ -14,8 +14,8 @@ from conversations.triggers.managing import NewTrigger, TooMany
 from conversations.triggers.pages.schedule_form import ScheduleForm
 from workflows.pages.form import SCHEDULE, RunForm
 
-STEPS = ("ask", "preview", "set")
-"""What is asked of the page, in the field `later` of the form: when it is to run, the next times, or the trigger."""
+STEPS = ("preview", "set")
+"""What is done once it is known when: the next times are shown, or the trigger is set."""
 
 
 @dataclass
@@ -27,18 +27,13 @@ class Later:
     made: Trigger | None = None
     status: int = 200
 
-    @property
-    def when(self) -> str:
-        """When the trigger that was set fires, in words."""
-        return in_words(self.made.schedule) if self.made else ""
-
 
 def run_later(form: RunForm, payload: dict[str, JSON], step: str) -> Later:
-    """Take one of STEPS with a form whose input was accepted.
+    """Take one of STEPS with a form whose input was accepted; for any other `step`, only ask when it is to run.
 
     Errors stand at the fields of the time. If the input cannot be used each time, they stand in the form, with 400.
     """
-    if step not in STEPS[1:]:
+    if step not in STEPS:
         return Later(ScheduleForm(form.user, prefix=SCHEDULE))
     later, now = Later(ScheduleForm(form.user, form.posted, prefix=SCHEDULE), status=400), slots.now()
     schedule = later.schedule

@@ -249,7 +249,7 @@ def _later(request: PersonRequest, found: Seen, form: RunForm, payload: dict[str
         return _page(request, found, form, 400)
     later = run_later(form, payload, request.POST["later"])
     if later.made:
-        messages.success(request, f"It runs {later.when}.")
+        messages.success(request, f"It runs {later.made.when}.")
         return redirect(later.made)
     if form.refused:
         return _page(request, found, form, later.status)

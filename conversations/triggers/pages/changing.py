@@ -66,7 +66,7 @@ def _form(request: PersonRequest, found: Trigger) -> Form:
 
 
 def _changed(form: Form, found: Trigger, now: datetime) -> NewTrigger:
-    new = managing.as_it_is(found)
+    new = NewTrigger.of(found)
     if isinstance(form, TextForm):
         new = replace(new, text=form.cleaned_data["text"])
     if isinstance(form, ScheduleForm):

@@ -430,7 +430,7 @@ def test_a_clock_that_was_a_year_ahead_silences_nothing(ann: User, clock: StillC
     clock.passes(days=365)
     ahead = trigger.firings.filter(state=FiringState.STARTED).get().slot
     clock.time = before
-    managing.change(fresh(trigger), managing.as_it_is(fresh(trigger)))
+    managing.change(fresh(trigger), NewTrigger.of(fresh(trigger)))
     assert fresh(trigger).slot == before + timedelta(hours=2), "the first of those that it missed is on record"
     assert clock.passes(hours=2) == 0  # its turn still runs
     assert trigger.firings.order_by("-pk")[0].slot == clock.time
