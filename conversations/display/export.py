@@ -86,7 +86,7 @@ def _turn(prompt: Prompt, rows: Iterable[Output], gates: Mapping[int, Card], fai
     if prompt.input:
         yield _quote(prompt.input)
     elif prompt.reminder is not None:
-        yield f"Reminder: {_inline(prompt.reminder)}"
+        yield f"{'Webhook' if prompt.files.all() else 'Reminder'}: {_inline(prompt.reminder)}"
     elif prompt.input is None:
         yield "Continue from where it stopped." if prompt.continues_id else "Started without a message."
     if given := prompt.files.all():

@@ -26,7 +26,7 @@ class TextForm(Styled, forms.Form):
         label="What to do, or what to remind you of",
         max_length=TEXT_MOST,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="The agent will be given only this text.",
+        help_text="The agent is given only this text, and what a webhook sent as a file.",
     )
 
 

@@ -17,6 +17,7 @@ from django.urls import reverse
 from agents.engine.agent.projection import line_of
 from agents.engine.root import site_of
 from conversations.backup.after_restore import make_safe
+from conversations.display.export import export_markdown
 from conversations.erasure.conversations import erase
 from conversations.erasure.people import erase_user
 from conversations.erasure.steps import redact
@@ -74,6 +75,10 @@ def test_a_webhook_starts_a_turn_with_its_payload_as_a_file(ann: User, site: Sit
     site.speaks(says("Read."))
     site.works()
     assert prompt.conversation == Trigger.objects.get().conversation
+    assert "Webhook: read payload" in export_markdown(prompt.conversation)
+    reader = Client()
+    reader.force_login(ann)
+    assert f'href="{trigger.get_absolute_url()}">Webhook</a>' in reader.get(prompt.conversation.get_absolute_url()).text
 
 
 def test_the_model_is_told_that_it_comes_from_outside(ann: User, site: Site) -> None:
