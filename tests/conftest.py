@@ -6,6 +6,7 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from django.db import connection
 from tests.budget import set_budget
 
 SERVICES = ("postgres", "browser", "crash", "clients")  # markers; pyproject.toml says what each needs
+FOLDERS = {"browser": ("browser",), "crash": ("crash", "canary"), "clients": ("clients",)}
+"""Where `make test-browser` and the like look for such tests: to collect all others takes a minute."""
 DATABASE = {"db", "transactional_db"}
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
@@ -42,6 +45,7 @@ def _part(text: str) -> tuple[int, int]:
 def pytest_configure() -> None:
     """Passwords are hashed as ever, only less often: people are made in almost every test."""
     os.environ.pop("PYTEST_ADDOPTS", None)  # they are of this run, not of those that tests start
+    gc.disable()  # until all tests are collected: ten thousand are no garbage, and looking at them takes a quarter more
     set_budget()
     settings.PASSWORD_HASHERS = ["tests.hashing.Quick"]
 
@@ -51,6 +55,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("django_db") or DATABASE.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("database")
+        for name in _needs(item):
+            if name in FOLDERS and Path(item.location[0]).parts[1] not in FOLDERS[name]:
+                raise pytest.UsageError(f"{item.nodeid} needs {name}: the Makefile looks for such tests elsewhere.")
     skipped = [] if config.getoption("services") else [item for item in items if _needs(item)]
     config.stash[LEFT_OUT] = Counter(_needs(item)[0] for item in skipped)
     left_out = {*skipped, *_of_other_parts(config.getoption("part"), items)}
@@ -66,9 +73,10 @@ def _of_other_parts(part: tuple[int, int] | None, items: list[pytest.Item]) -> l
 
 
 def pytest_collection_finish() -> None:
-    """Ten thousand tests are no garbage: else each full collection looks at all of them, for a quarter of a second."""
+    """Nor does any later look at what was collected: it takes a quarter of a second."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -21,6 +21,7 @@ from tests.browser.conftest import Site, serving
 from tests.browser.nasty.turns import TURNS
 from tests.browser.nasty.whole import faults, is_whole
 from tests.browser.test_axe import finds_nothing
+from tests.budget import share
 from tests.texts import TEXTS, short
 
 pytestmark = pytest.mark.browser
@@ -62,7 +63,7 @@ def page(page: Page) -> Page:
     return page
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", share(list(TEXTS), of=5))
 def test_the_pages_of_a_text_are_whole(name: str, page: Page, site: Site, made: dict[str, Any]) -> None:
     conversations, prompts = made["conversations"][name], made["prompts"][name]
     chat = f"/c/{conversations['waits']}/"

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import tests.environment  # noqa: F401 - a data folder of this run's own, before the settings are read
-from tests.crash.commit import commit_number
+from tests.budget import commit_number
 
 SCENARIO_NAMES = ["S99", "mixed", "policy", "workflow", "tools", "granted"]
 

@@ -17,6 +17,7 @@ from conversations.models import Worker as WorkerRow
 from conversations.verification.stored import verify
 from conversations.worker import hosts
 from tests.agentsite.processes import connect, free_port
+from tests.budget import share
 from tests.crash.processes import Cluster, cluster, wait_for
 from tests.crash.site import Site
 from tests.crash.workers import ROOT, Whole
@@ -26,7 +27,8 @@ MARKS = [
     pytest.mark.crash,
     pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes are the site's"),
 ]
-both = pytest.mark.parametrize("site", ["sqlite", "postgres"], indirect=True)
+both = pytest.mark.parametrize("site", share(["sqlite", "postgres"], of=2), indirect=True)
+"""For a test that is for both databases: on both at night, and on one of them for a commit."""
 postgres = pytest.mark.parametrize("site", ["postgres"], indirect=True)
 
 

@@ -19,6 +19,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from conversations.accounts.keys import make_key
 from conversations.models import Output, Prompt, Step
 from conversations.verification.stored import verify
+from tests.crash.acting import both
 from tests.crash.processes import wait_for
 from tests.crash.site import Site
 from tests.crash.test_race import Visitor, looks, ports
@@ -67,7 +68,7 @@ def by_key(port: int, gate: Output, person: User, decision: str) -> Sends:
 
 
 @pytest.mark.parametrize("decisions", [("approve",), ("reject",), ("approve", "reject")])
-@pytest.mark.parametrize("site", ["sqlite", "postgres"], indirect=True)
+@both
 def test_fifty_decisions_over_three_surfaces_are_one(site: Site, ports: list[int], decisions: tuple[str, ...]) -> None:
     """One wins and 49 get 409; the winner again gets the first result; one step, at most one effect.
 

@@ -9,12 +9,13 @@ import pytest
 from conversations.models import KillSwitch, Prompt, State, Step
 from conversations.prompts.killswitch import turn_off, turn_on
 from conversations.verification.stored import verify
+from tests.crash.acting import both
 from tests.crash.processes import drain_of, kill_all, pause, running, wait_for
 from tests.crash.site import Site
 from tests.crash.turns import LONG_COMMAND
 from tests.crash.workers import Whole
 
-pytestmark = [pytest.mark.crash, pytest.mark.parametrize("site", ["sqlite", "postgres"], indirect=True)]
+pytestmark = [pytest.mark.crash, both]
 MOST_SECONDS = 10.0
 
 

@@ -7,17 +7,17 @@ import sys
 
 import pytest
 
-from tests.crash.commit import commit_number
+from tests.budget import share
 from tests.crash.workers import ROOT
 
 EVERY = {"kill": 5, "stop": 9}
 """One point in so many is walked, so that it takes a minute or two."""
 PAIRS = [(database, how) for database in ("sqlite", "postgres") for how in EVERY]
-"""One of these is walked at each commit."""
+"""One of these is walked for each commit."""
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize(("database", "how"), [PAIRS[commit_number() % len(PAIRS)]])
+@pytest.mark.parametrize(("database", "how"), share(PAIRS, of=4))
 def test_a_turn_survives_at_every_point(database: str, how: str, capsys: pytest.CaptureFixture[str]) -> None:
     """CP03..CP27, T-01, T-20, T-23: it ends, nothing is done twice, and its ledger is as if nothing had happened."""
     options = [f"--database={database}", f"--how={how}", f"--every={EVERY[how]}"]

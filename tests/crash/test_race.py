@@ -21,6 +21,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from conversations.models import Output, Prompt, Step
 from conversations.verification.stored import verify
 from tests.agentsite.processes import connect, free_port, started
+from tests.crash.acting import both
 from tests.crash.processes import wait_for
 from tests.crash.site import Site
 from tests.crash.workers import Whole
@@ -87,7 +88,7 @@ def looks(port: int, path: str, session: str, decision: str) -> Visitor:
     return Visitor(port, {"sessionid": session, "csrftoken": token}, form)
 
 
-@pytest.mark.parametrize("site", ["sqlite", "postgres"], indirect=True)
+@both
 def test_twenty_decisions_from_two_web_processes_are_one(site: Site, ports: list[int]) -> None:
     """One wins, the others get 409; the tool ran once, or never where the winner said no (I5, T-07, T-08)."""
     worker = Whole(site)

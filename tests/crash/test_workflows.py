@@ -11,7 +11,7 @@ from django.utils import timezone
 from conversations.models import Prompt
 from conversations.prompts import startable
 from conversations.prompts.start import start_conversation, start_prompt
-from tests.crash.acting import MARKS, Start, ended
+from tests.crash.acting import MARKS, Start, both, ended
 from tests.crash.app import workflows
 from tests.crash.processes import wait_for
 from tests.crash.site import Site
@@ -19,7 +19,6 @@ from workflows.definition import Workflow
 
 pytestmark = MARKS
 ALL = (workflows.everything, workflows.fails, workflows.month, workflows.part, workflows.question)
-both = pytest.mark.parametrize("site", ["sqlite", "postgres"], indirect=True)
 
 
 @pytest.fixture(autouse=True)

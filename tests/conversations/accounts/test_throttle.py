@@ -122,7 +122,7 @@ def test_fifty_failures_lock_an_address_whatever_the_names(ann: User) -> None:
     assert sign_in("ann", PASSWORD, at=THERE).status_code == 302
 
 
-@pytest.mark.parametrize("at", ["127.0.0.1", "10.1.2.3", "::1", "fd00::1", "::ffff:192.168.1.1"])
+@pytest.mark.parametrize("at", ["127.0.0.1", "fd00::1", "::ffff:192.168.1.1"])
 def test_strangers_behind_an_undeclared_proxy_keep_nobody_out(boss: User, at: str) -> None:
     """All people have the proxy's address then: a few failures count only against their name."""
     assert [sign_in(f"name{n}", at=at).status_code for n in range(60)] == [200] * 60

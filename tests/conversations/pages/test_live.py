@@ -23,6 +23,7 @@ from conversations.models import Conversation, Draft, Prompt
 from conversations.models import Step as Row
 from conversations.pages.chat.live import LivePage, catch_up, fragment, list_html
 from conversations.pages.timeline.turns import timeline
+from tests.budget import examples
 from tests.conversations.live_page import Lacks, Page, parsed
 from tests.conversations.support import Story, asking, person, says
 
@@ -180,7 +181,7 @@ def test_a_page_follows_a_turn_to_its_end(client: Client, owner: User) -> None:
 
 def test_a_page_that_missed_anything_ends_with_the_same(client: Client, owner: User) -> None:
     """With frames lost, repeated and reordered, the page asks, and ends with what the server has (I9, T-38, T-39)."""
-    for seed in range(12):
+    for seed in range(examples(4)):
         chance = random.Random(seed)
         story = Story(owner)
         page, live = opened(client, story), LivePage(story.conversation.pk)

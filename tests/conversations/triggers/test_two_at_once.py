@@ -12,10 +12,11 @@ from django.db import connection
 from conversations.models import Firing, FiringState, Prompt, Trigger
 from conversations.triggers import managing
 from conversations.triggers.firing import fire_due, fire_if_due
+from tests.budget import examples
 from tests.conversations.support import person
 from tests.conversations.triggers.conftest import StillClock
 
-DUE, DELETED = 30, 10
+DUE, DELETED = 30, examples(3)
 
 
 @pytest.mark.django_db(transaction=True)
