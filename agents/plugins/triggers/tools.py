@@ -151,9 +151,16 @@ class Which(BaseModel):
     id: int = Field(ge=1, description="The number of the trigger, as `trigger_list` gives it.")
 
 
+async def _what_goes(call: ToolCall[Which]) -> bool | str:
+    """Return what the person is asked: a number says nothing of what they would lose."""
+    found = next((each for each in await call.services.triggers.list() if each.id == call.input.id), None)
+    return f"Delete trigger {found.id}. It fires {found.when}: {_line(found.text)}" if found else True
+
+
 @tool(
     "trigger.delete",
     risk=Risk.WRITE,
+    approval=_what_goes,
     category=TRIGGERS,
     title="Delete a trigger",
     says=lambda asked: f"deleted trigger {asked.id}",

@@ -82,8 +82,12 @@ def test_it_lists_and_deletes_only_those_of_its_person(ann: User, bob: User, sit
     prompt = site.runs(ann, says("All.", call("trigger.list")), says("Done."))
     assert f"{mine.pk}: every 5 minutes: look at the logs" in result(prompt)
     assert f"{theirs.pk}: " not in result(prompt)
-    for trigger, left in ((theirs, 2), (mine, 1)):
+    for trigger, left, told in (
+        (theirs, 2, f"Delete trigger {theirs.pk}, so that it does not fire again."),
+        (mine, 1, f"Delete trigger {mine.pk}. It fires every 5 minutes: look at the logs"),
+    ):
         prompt = site.runs(ann, says("Away.", call("trigger.delete", id=trigger.pk)), says("Done."))
+        assert [card.reason for card in pending(prompt)] == [told]
         site.approves(prompt, ann)
         site.works()
         assert Trigger.objects.count() == left
