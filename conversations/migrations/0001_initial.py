@@ -1473,6 +1473,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("media_type", models.CharField(blank=True, max_length=100)),
                 ("content", models.BinaryField()),
+                ("size", models.PositiveIntegerField(help_text="Bytes of the content.")),
                 (
                     "firing",
                     models.OneToOneField(

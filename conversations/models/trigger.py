@@ -218,6 +218,7 @@ class Payload(models.Model):
     firing = models.OneToOneField(Firing, on_delete=models.CASCADE, related_name="payload")
     media_type = models.CharField(max_length=100, blank=True)
     content = models.BinaryField()
+    size = models.PositiveIntegerField(help_text="Bytes of the content.")
 
     def __str__(self) -> str:
         return f"Payload of firing {self.firing_id}"

@@ -1,7 +1,7 @@
 """Storage: how many bytes a person's files take, and how many more may come.
 
-Counted are the files of their conversations, given or made, those they uploaded for runs that have not started yet, and
-the workspaces, as they were last measured.
+Counted are the files of their conversations, given or made, those they uploaded for runs that have not started yet,
+what came with webhooks and is kept for their triggers, and the workspaces, as they were last measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from agents.engine.interfaces.services import Space
 from agents.plugins.files.usage import readable
-from conversations.models import Conversation, File, PendingFile, Quota
+from conversations.models import Conversation, File, Payload, PendingFile, Quota
 from conversations.usage import quotas
 
 MB = 1024 * 1024
@@ -26,7 +26,8 @@ def used(user_id: int, but: int = 0) -> int:
     contents = File.objects.filter(conversation__owner=user_id).values("content", "size").distinct()
     workspaces = Conversation.objects.filter(owner=user_id, workspace_bytes__gt=0).exclude(pk=but)
     pending = PendingFile.objects.filter(owner=user_id)
-    in_files = sum(each.aggregate(sum=Sum("size"))["sum"] or 0 for each in (contents, pending))
+    payloads = Payload.objects.filter(firing__trigger__owner=user_id)
+    in_files = sum(each.aggregate(sum=Sum("size"))["sum"] or 0 for each in (contents, pending, payloads))
     return in_files + (workspaces.aggregate(sum=Sum("workspace_bytes"))["sum"] or 0)
 
 

@@ -8,17 +8,19 @@ from django.db import transaction
 
 from conversations.models import Firing, FiringState, Payload, Trigger
 from conversations.triggers.firing import FULL, QUEUED_MOST, enter, locked
+from conversations.usage.storage import OverStorage, check
 
 CLOSED = {
     "paused": "A webhook came while the trigger was paused. Its sender was told so.",
     "off": "A webhook came while the trigger was switched off. Its sender was told so.",
 }
+NO_SPACE = "The files of the trigger's owner take all the space that they may. The sender was told to try again later."
 MEDIA_TYPE_MOST = 100
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """What became of a webhook. `refused`: "closed" or "full"; the firing is then the line that counts it."""
+    """What became of a webhook. `refused`: "closed", "full" or "no_space", and the firing counts it."""
 
     firing: Firing
     refused: str = ""
@@ -28,7 +30,8 @@ def deliver(pk: int, webhook_id: str, media_type: str, content: bytes) -> Delive
     """Enter a webhook in the history with its payload, and start its turn if none is before it.
 
     The same id again returns what became of the first. A trigger that is paused or switched off, or for which too many
-    wait, refuses it: the history has one line for all that were refused in a row. Raises Trigger.DoesNotExist.
+    wait, or whose owner has no space left, refuses it: the history has one line for all that were refused in a row.
+    Raises Trigger.DoesNotExist.
     """
     with transaction.atomic():
         trigger = locked(pk)
@@ -40,8 +43,12 @@ def deliver(pk: int, webhook_id: str, media_type: str, content: bytes) -> Delive
             return Delivered(_counted(trigger, closed), "closed")
         if trigger.firings.filter(state=FiringState.QUEUED).count() >= QUEUED_MOST:
             return Delivered(_counted(trigger, f"{FULL} The sender was told to try again later."), "full")
-        firing = Firing(trigger=trigger, webhook_id=webhook_id)
-        return Delivered(enter(trigger, firing, Payload(media_type=media_type[:MEDIA_TYPE_MOST], content=content)))
+        payload = Payload(media_type=media_type[:MEDIA_TYPE_MOST], content=content, size=len(content))
+        try:
+            check(trigger.owner_id, payload.size)
+        except OverStorage:
+            return Delivered(_counted(trigger, NO_SPACE), "no_space")
+        return Delivered(enter(trigger, Firing(trigger=trigger, webhook_id=webhook_id), payload))
 
 
 def _counted(trigger: Trigger, why: str) -> Firing:

@@ -23,10 +23,13 @@ BODY_MOST = 1024 * 1024
 """Bytes of a webhook. The web server refuses more before it is kept (agentsite.limits)."""
 FAILURES_A_MINUTE = 60
 """Webhooks with a wrong proof from one address, for one trigger. Right ones from there are still taken."""
-FULL_RETRY_SECONDS = 60
+RETRY_SECONDS = 60
 NO_HOOK = "No webhook is received at this address. Copy it from the page of the trigger."
 CLOSED = "This trigger is paused or switched off. Its owner can resume it on its page."
-FULL = "As many webhooks wait for this trigger as may. Send this one again later."
+WAIT = {
+    "full": "As many webhooks wait for this trigger as may. Send this one again later.",
+    "no_space": "This trigger has no space left for what it is sent. Send this one again later.",
+}
 
 
 class Refused(Exception):
@@ -117,8 +120,8 @@ def _answer(request: HttpRequest, trigger: Trigger, id: str, body: bytes) -> Htt
         raise Refused(HTTPStatus.NOT_FOUND, "not_found", NO_HOOK) from None
     if delivered.refused == "closed":
         raise Refused(HTTPStatus.CONFLICT, "closed", CLOSED)
-    if delivered.refused == "full":
-        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "full", FULL, FULL_RETRY_SECONDS)
+    if why := WAIT.get(delivered.refused):
+        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, delivered.refused, why, RETRY_SECONDS)
     return _accepted(delivered.firing)
 
 

@@ -30,6 +30,7 @@ from conversations.triggers import firing, managing
 from conversations.triggers.firing import fire_due, fire_if_due, next_look, start_again
 from conversations.triggers.hooks import secrets
 from conversations.triggers.hooks.proofs import proven_id
+from conversations.usage.storage import used
 from tests.conversations.recorded import Site
 from tests.conversations.triggers.hooking import PULL, deliver, hooked, send, signed
 from tests.engine.support import says
@@ -243,6 +244,18 @@ def test_too_many_that_wait_are_refused_in_one_line(ann: User, monkeypatch: pyte
     assert history(trigger) == [("started", 1), ("queued", 1), ("queued", 1), ("skipped", 3)]
     refused = deliver(trigger, secret, "7")
     assert (error(refused), refused["Retry-After"]) == ((429, "full"), "60")
+
+
+def test_what_is_kept_counts_as_its_owners_and_no_more_is_taken_than_they_may_use(ann: User, settings: Any) -> None:
+    settings.AGENTSITE_STORAGE_MB = 1
+    trigger, secret = hooked(ann)
+    body = b"x" * (MB // 4 - 100)
+    first, second, third = (deliver(trigger, secret, str(number), body=body) for number in range(3))
+    assert [first.status_code, second.status_code] == [202, 202]  # the turn of the first has two copies of it as well
+    assert (error(third), third["Retry-After"]) == ((429, "no_space"), "60")
+    assert history(trigger) == [("started", 1), ("queued", 1), ("skipped", 1)]
+    managing.delete(trigger)
+    assert used(ann.pk) < MB // 2
 
 
 def test_one_that_is_paused_refuses_in_one_line(ann: User) -> None:
