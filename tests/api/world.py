@@ -75,7 +75,7 @@ class World:
         )
         self.hook_secret, _ = secrets.add(self.hooked)
         self.unstarted = self.hooked.firings.create(state="failed", reason="The account was deactivated.")
-        Payload.objects.create(firing=self.unstarted, media_type="application/json", content=b"{}")
+        Payload.objects.create(firing=self.unstarted, media_type="application/json", content=b"{}", size=2)
         questioning = Story(self.owner)
         self.question = questioning.asks_person("Which one?")
         questioning.pauses()
