@@ -227,7 +227,7 @@ def test_every_answer_is_as_described(
         checked.change("delete", f"/api/triggers/{hook}/secrets/{secret}/", {})
     checked.change("delete", f"/api/triggers/{hook}/secrets/{secret - 1}/", {})
     failed = Firing.objects.create(trigger_id=hook, state=FiringState.FAILED, reason="No.")
-    Payload.objects.create(firing=failed, media_type="application/json", content=b"{}")
+    Payload.objects.create(firing=failed, media_type="application/json", content=b"{}", size=2)
     for _ in range(2):
         checked.post(f"/api/triggers/{hook}/firings/{failed.pk}/again/")
     checked.get(f"/api/triggers/{hook}/")
