@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -11,6 +12,7 @@ from pathlib import Path
 from django import template
 from django.conf import settings
 from django.contrib.staticfiles import finders
+from django.template.base import FilterExpression, Parser, Token
 from django.template.defaultfilters import stringfilter
 from django.templatetags.static import static
 from django.utils.html import format_html
@@ -102,6 +104,36 @@ def at(time: datetime) -> SafeString:
 def _time(time: datetime, words: str, more: str = "") -> SafeString:
     exact = time.isoformat(timespec="seconds")
     return format_html('<time datetime="{}" title="{}" {}>{}</time>', exact, exact.replace("T", " "), more, words)
+
+
+class _Kept(template.Node):
+    def __init__(self, turn: FilterExpression, has: FilterExpression, nodelist: template.NodeList) -> None:
+        self._turn, self._has, self.nodelist = turn, has, nodelist
+
+    def render(self, context: template.Context) -> SafeString:
+        """Render what stands in the block, or take it from the cache; the reader's token takes the mark's place."""
+        turn, has, token = self._turn.resolve(context), self._has.resolve(context), context.get("csrf_token")
+        if has or not token or not turn.lasts:
+            return self.nodelist.render(context)
+        with context.push(csrf_token=_TOKEN_MARK):
+            html = cached_html(lambda: self.nodelist.render(context), "turn", turn.prompt.trigger_id, turn.parts)
+        return mark_safe(html.replace(_TOKEN_MARK, str(token)))  # noqa: S308 - Django's token
+
+
+_TOKEN_MARK = secrets.token_urlsafe(24)
+"""Stands for the token of forms in what is cached. It never reaches a page, so that no text can have it replaced."""
+
+
+@register.tag
+def kept(parser: Parser, token: Token) -> _Kept:
+    """Take what stands until `endkept` from the HTML cache: `{% kept TURN HAS %}`, if it shows a turn that lasts.
+
+    `HAS` is what the page has of it, if anything.
+    """
+    _, turn, has = token.split_contents()
+    nodelist = parser.parse(["endkept"])
+    parser.delete_first_token()
+    return _Kept(parser.compile_filter(turn), parser.compile_filter(has), nodelist)
 
 
 @register.simple_tag

@@ -18,6 +18,8 @@ from conversations.usage.totals import Spent
 
 OTHER = "conversations/timeline/other.html"
 """The template of an output whose kind has no template, or is no longer installed."""
+_LASTING = ("text", "activity", "file")
+"""Kinds whose templates show nothing but the block. Those of installed apps may show anything."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,11 @@ class Block:
             return [f"conversations/timeline/{self.kind}.html"]
         kind = kind_of(self.entry)
         return [*([kind.template] if kind and kind.template else []), OTHER]
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it looks the same as long as it has this version, once its turn has ended: it shows no time ago."""
+        return self.status.kind == State.COMPLETED if self.status else not self.card and self.kind in _LASTING
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:

@@ -133,6 +133,11 @@ class TimelineTurn:
         return [*self.blocks, Block("foot", f"b-{self.prompt.pk}-foot", version(self.status), status=self.status)]
 
     @property
+    def lasts(self) -> bool:
+        """Whether it looks the same as long as its parts have their versions."""
+        return self.prompt.ended and self.earlier is None and all(block.lasts for block in self.agents)
+
+    @property
     def parts(self) -> dict[str, str]:
         """Every id in the turn, with its version."""
         return {self.earlier.id: self.earlier.version} if self.earlier else dict(self._whole)

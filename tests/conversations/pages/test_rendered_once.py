@@ -115,6 +115,32 @@ def test_the_second_load_renders_nothing(client: Client, story: Story, rendered:
     assert not rendered.keys() & ALL
 
 
+def test_a_turn_that_ended_is_put_together_once_and_each_reader_has_their_own_token(
+    ann: User, rendered: Counter[str]
+) -> None:
+    story = Story(ann)
+    story.asks_model()
+    story.answers(says("Done, *all* of it."))
+    story.ends()
+    readers = [Client(enforce_csrf_checks=True) for _ in range(2)]
+    for reader in readers:
+        reader.force_login(ann)
+    pages = [page(reader, story) for reader in readers]
+    assert pages[0] == pages[1]
+    assert rendered["conversations/exchange.html"] == 1
+    path = f"/prompts/{story.prompt.pk}/again/"
+    tokens = [token_of(path, reader.get(f"/c/{story.conversation.pk}/").text) for reader in readers]
+    assert readers[1].post(path, {"csrfmiddlewaretoken": tokens[0]}).status_code == 403
+    assert readers[1].post(path, {"csrfmiddlewaretoken": tokens[1]}).status_code == 302
+
+
+def token_of(path: str, html: str) -> str:
+    """Return the token of the form that is sent to this address."""
+    found = re.search(rf'action="{path}".*?name="csrfmiddlewaretoken" value="(\w+)"', html, re.DOTALL)
+    assert found
+    return found.group(1)
+
+
 def test_a_page_that_comes_back_renders_nothing_either(client: Client, story: Story, rendered: Counter[str]) -> None:
     page(client, story)
     rendered.clear()
