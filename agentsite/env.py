@@ -7,6 +7,7 @@ A variable of the process overrides the same name in the file; a blank value cou
 import os
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -72,6 +73,13 @@ class Environment:
             if item not in allowed:
                 raise CannotStart(f"{name} has {item!r}: write some of {', '.join(allowed)}, separated by commas.")
         return items
+
+    def networks(self, name: str) -> list[IPv4Network | IPv6Network]:
+        """Return the networks of a comma-separated value like `10.1.0.0/16, fd00::/8`; none if it is not set."""
+        try:
+            return [ip_network(item) for item in self.items(name)]
+        except ValueError as error:
+            raise CannotStart(f"{name}: {error}. Write networks like 10.1.0.0/16, separated by commas.") from None
 
     def pairs(self, name: str) -> dict[str, str]:
         """Return the pairs of a comma-separated value like `a=b, c=d`; none if it is not set."""

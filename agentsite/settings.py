@@ -219,6 +219,10 @@ AGENTSITE_URL = AGENTSITE_URL or f"http://{_url_host}:{PORT}"
 AGENTSITE_MAIL_AFTER_SECONDS = env.number("AGENTSITE_MAIL_AFTER_SECONDS", 20)  # how long a turn waits before the e-mail
 AGENTSITE_MAIL_EVERY_SECONDS = env.number("AGENTSITE_MAIL_EVERY_SECONDS", 300)  # least time between two to one person
 
+# --- Webhooks ------------------------------------------------------------------------------------------------------
+
+AGENTSITE_WEBHOOK_NETWORKS = env.networks("AGENTSITE_WEBHOOK_NETWORKS")  # private ones that webhooks are sent to
+
 # --- Triggers ------------------------------------------------------------------------------------------------------
 
 AGENTSITE_TRIGGERS_A_PERSON = env.whole("AGENTSITE_TRIGGERS_A_PERSON", 20)

@@ -5,7 +5,7 @@ from django.urls import path
 
 from conversations.files import download
 from conversations.pages import inspector, manage, theme
-from conversations.pages.account import grants
+from conversations.pages.account import grants, webhooks
 from conversations.pages.account import views as accounts
 from conversations.pages.approvals import card, changes, sheet
 from conversations.pages.approvals import views as approvals
@@ -72,6 +72,12 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("account/", accounts.account, name="account"),
     path("account/notifications/", accounts.choose_notifications, name="choose-notifications"),
+    path("account/webhook/", webhooks.save, name="save-webhook"),
+    path("account/webhook/secret/", webhooks.new_secret, name="renew-webhook"),
+    path("account/webhook/test/", webhooks.test, name="test-webhook"),
+    path("account/webhook/on/", webhooks.switch, {"on": True}, name="switch-webhook-on"),
+    path("account/webhook/off/", webhooks.switch, {"on": False}, name="switch-webhook-off"),
+    path("account/webhook/delete/", webhooks.delete, name="delete-webhook"),
     path("account/keys/", accounts.create_key, name="make-key"),
     path("account/keys/<int:pk>/revoke/", accounts.revoke_key, name="revoke-key"),
     path("account/grants/", grants.grants, name="grants"),

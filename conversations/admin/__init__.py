@@ -15,6 +15,7 @@ from conversations.admin import (
     system_prompts,
     tools,
     triggers,
+    webhooks,
 )
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "system_prompts",
     "tools",
     "triggers",
+    "webhooks",
 ]
 
 admin.site.autocomplete_view = completing.complete  # type: ignore[method-assign]

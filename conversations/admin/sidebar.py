@@ -35,6 +35,8 @@ SETTINGS = (
     ("API keys", "key", "conversations", "apikey"),
     ("Grants", "approval_delegation", "conversations", "grant"),
     ("Triggers", "alarm", "conversations", "trigger"),
+    ("Webhooks", "webhook", "conversations", "webhook"),
+    ("Deliveries", "outbox", "conversations", "delivery"),
 )
 PEOPLE = (("Users", "person", "auth", "user"), ("Groups", "group", "auth", "group"))
 SWITCH = (("Kill switch", "emergency_home", "conversations", "killswitch"),)

@@ -3,8 +3,8 @@
 An approved call that could have started since then gets a start by `system`, as if its worker had crashed. The engine's
 own rule applies from there: an idempotent call runs again; for any other call its owner is asked whether it ran. A call
 that needs no approval ends: the agent is told, and may ask for it again. Grants are revoked: since then, their people
-may have revoked them, and calls may have used them up. Triggers are paused: what they started since then is unknown,
-and the site from which the backup is may still run.
+may have revoked them, and calls may have used them up. Triggers are paused and webhooks switched off: what they started
+and told since then is unknown, and the site from which the backup is may still run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from agents.engine.paths import parent
 from agents.engine.view import View, asked_for, opens_gate
 from conversations.ledger.locked import LockedTurn, locked_turn
 from conversations.ledger.offered import offered_tool
-from conversations.models import Draft, Drain, Firing, FiringState, Grant, Prompt, Trigger, Worker
+from conversations.models import Delivery, Draft, Drain, Firing, FiringState, Grant, Prompt, Trigger, Webhook, Worker
+from conversations.notifications.webhooks.managing import drop_waiting
 from conversations.prompts import signals
 
 EPOCH = 1_000_000
@@ -32,6 +33,7 @@ EPOCH = 1_000_000
 NOTICE = "Restored from a backup of {time}. What happened after that is unknown here: check before you decide again."
 DID_IT_RUN = "The site was restored from a backup of {time}. This could have started after that. Did it run?"
 DID_IT_START = "The site was restored from a backup of {time}. It may have started after that: check first."
+IT_MAY_BE_TOLD = "The site was restored from a backup of {time}. It may have been sent after that."
 NOBODY_KNOWS = "The site was restored from a backup: nobody knows whether it ran. Check before you ask for it again."
 
 
@@ -44,7 +46,8 @@ class Safe:
 
 
 def make_safe(time: str) -> Safe:
-    """Record a notice in every turn that has not ended, release them all, revoke all grants, and pause all triggers.
+    """Record a notice in every turn that has not ended, release them all, revoke all grants, pause all triggers,
+    and switch off all webhooks.
 
     `time`: of the backup, for people.
     """
@@ -58,6 +61,8 @@ def make_safe(time: str) -> Safe:
         Trigger.objects.filter(paused_at=None).update(paused_at=timezone.now())
         waited = Firing.objects.filter(state=FiringState.QUEUED)
         waited.update(state=FiringState.FAILED, reason=DID_IT_START.format(time=time))
+        Webhook.objects.filter(on=True).update(on=False, off_reason=f"Restored from a backup of {time}.")
+        drop_waiting(Delivery.objects.all(), IT_MAY_BE_TOLD.format(time=time))
         open_turns = Prompt.objects.filter(ended_at=None)
         for prompt in open_turns.values_list("pk", flat=True):
             with locked_turn(prompt) as turn:

@@ -14,6 +14,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import F
 
+from agents.engine.ledger import canonical
 from conversations.accounts.sessions import end_sessions
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.files import pending
@@ -22,6 +23,7 @@ from conversations.models import (
     Account,
     ApiKey,
     Conversation,
+    Delivery,
     Erasure,
     Notice,
     NoticeChoice,
@@ -30,13 +32,14 @@ from conversations.models import (
     Quota,
     Redaction,
     Trigger,
+    Webhook,
 )
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.db.models import Model
 
-_PERSONAL: list[type[Model]] = [Account, Quota, Notice, NoticeChoice]
+_PERSONAL: list[type[Model]] = [Account, Quota, Notice, NoticeChoice, Webhook]
 """Tables whose rows of a `user` go with that person."""
 
 
@@ -110,6 +113,7 @@ def _anonymize(user: User) -> None:
     Redaction.objects.filter(redacted_by=name).update(redacted_by=gone)
     for kind in _PERSONAL:
         kind._default_manager.filter(user=user).delete()
+    Delivery.objects.filter(body__contains=canonical(name)).delete()  # of what they decided for others
     PassthroughUsage.objects.filter(user=user).update(key_name="")
     for tried in (AccessAttempt, AccessFailureLog):
         tried.objects.filter(username=name).delete()

@@ -39,7 +39,7 @@ from conversations.ledger.redacted import (
     texts,
 )
 from conversations.ledger.rows import output_columns
-from conversations.models import Conversation, Draft, File, Grant, Output, Payload, Prompt, Redaction, Step
+from conversations.models import Conversation, Delivery, Draft, File, Grant, Output, Payload, Prompt, Redaction, Step
 from conversations.prompts.titles import title_from
 from conversations.verification.rules import fold_outputs
 
@@ -66,9 +66,9 @@ def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: 
 
     A call takes along its gates, its cards and their decisions, a question its answers; a message, the turns that
     repeat it and their snapshots, unless another turn uses these; text of a model, its opaque items. Everything derived
-    changes in the same transaction: outputs, the prompt's input, the title, drafts, files, what a webhook brought, and
-    grants that were given with these decisions. What stays: kinds, names of tools, decisions, codes, times, numbers,
-    digests; backups, and what a tool put into the workspace.
+    changes in the same transaction: outputs, the prompt's input, the title, drafts, files, what a webhook brought, what
+    webhooks were told, and grants that were given with these decisions. What stays: kinds, names of tools, decisions,
+    codes, times, numbers, digests; backups, and what a tool put into the workspace.
     Copies are searched for after the commit, when nobody is kept waiting.
     Raises NotRedacted if a step does not exist, has no content, or its turn has not ended; Conversation.DoesNotExist.
     """
@@ -86,6 +86,7 @@ def redact(conversation: Conversation, seqs: Collection[int], by: User, reason: 
         Payload.objects.filter(firing__prompt__in=roots).delete()
         _delete_grants(rows)
         Draft.objects.of(*prompts).delete()
+        Delivery.objects.filter(prompt__conversation=locked).delete()  # the title may be a redacted message's
         for prompt in prompts:
             _fold_again(prompt)
         hint_changed(locked.pk)

@@ -330,6 +330,19 @@ class Migration(migrations.Migration):
                 ("via", models.CharField(blank=True, max_length=16)),
                 ("note", models.TextField(blank=True)),
                 (
+                    "told_gate",
+                    models.CharField(
+                        db_default="",
+                        editable=False,
+                        help_text="The state of the gate that webhooks were told of last.",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "told_path",
+                    models.CharField(db_default="", editable=False, help_text="The path of that gate.", max_length=200),
+                ),
+                (
                     "conversation",
                     models.ForeignKey(
                         db_index=False,
@@ -598,6 +611,7 @@ class Migration(migrations.Migration):
                 ),
                 ("page", models.BooleanField(help_text="By the browser, while a page of the site is open.")),
                 ("mail", models.BooleanField(help_text="By e-mail.")),
+                ("hook", models.BooleanField(default=True, help_text="By their webhook, if they have one.")),
                 (
                     "user",
                     models.ForeignKey(
@@ -1502,5 +1516,129 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["pk"],
             },
+        ),
+        migrations.CreateModel(
+            name="Webhook",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("url", models.CharField(max_length=500, verbose_name="URL")),
+                ("ciphertext", models.TextField(editable=False)),
+                ("events", models.JSONField(default=list, help_text="Of one of the site: what it is told of.")),
+                ("on", models.BooleanField(default=True)),
+                (
+                    "off_reason",
+                    models.CharField(
+                        blank=True, editable=False, help_text="Why the site switched it off.", max_length=300
+                    ),
+                ),
+                ("failing_since", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        blank=True,
+                        help_text="Whose it is. Empty: the site's.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="webhook",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-pk"],
+                "permissions": [("have_webhook", "Can have a webhook of their own")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Delivery",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "event",
+                    models.CharField(
+                        choices=[
+                            ("approval.requested", "An approval was requested"),
+                            ("approval.decided", "An approval was decided"),
+                            ("turn.ended", "A turn ended"),
+                            ("trigger.failed", "A trigger failed"),
+                            ("webhook.test", "A test"),
+                        ],
+                        max_length=24,
+                    ),
+                ),
+                ("message_id", models.CharField(max_length=64, verbose_name="webhook-id")),
+                ("body", models.TextField()),
+                ("created_at", models.DateTimeField(auto_now_add=True, db_index=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("waiting", "Waiting"), ("delivered", "Delivered"), ("failed", "Failed")],
+                        default="waiting",
+                        max_length=12,
+                    ),
+                ),
+                ("tries", models.PositiveSmallIntegerField(default=0)),
+                ("next_at", models.DateTimeField(blank=True, null=True, verbose_name="next try")),
+                ("status", models.PositiveSmallIntegerField(blank=True, help_text="Of the last answer.", null=True)),
+                ("error", models.CharField(blank=True, help_text="What was wrong with the last try.", max_length=300)),
+                (
+                    "answer",
+                    models.CharField(blank=True, help_text="How the answer to a failed try began.", max_length=500),
+                ),
+                ("delivered_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "prompt",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="conversations.prompt",
+                    ),
+                ),
+                (
+                    "trigger",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="conversations.trigger",
+                    ),
+                ),
+                (
+                    "webhook",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="conversations.webhook",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "deliveries",
+                "ordering": ["-pk"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("next_at__isnull", False)), fields=["next_at"], name="delivery_due"
+                    ),
+                    models.Index(fields=["webhook", "-id"], name="delivery_log"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("webhook", "message_id"), name="one_delivery_per_event"),
+                ],
+            },
+        ),
+        migrations.AddIndex(
+            model_name="output",
+            index=models.Index(
+                condition=models.Q(
+                    ("gate", models.F("told_gate")), ("gate_path", models.F("told_path")), _negated=True
+                ),
+                fields=["id"],
+                name="output_untold",
+            ),
         ),
     ]

@@ -20,4 +20,5 @@ from conversations.models.step import Step
 from conversations.models.trigger import Firing, FiringState, HookSecret, Overlap, Payload, Proof, Trigger
 from conversations.models.usage import Usage
 from conversations.models.verification import Verification
+from conversations.models.webhook import Delivery, DeliveryState, Event, Webhook
 from conversations.models.worker import Drain, Worker

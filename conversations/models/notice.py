@@ -25,6 +25,7 @@ class NoticeChoice(models.Model):
     kind = models.CharField(max_length=8, choices=NoticeKind)
     page = models.BooleanField(help_text="By the browser, while a page of the site is open.")
     mail = models.BooleanField(help_text="By e-mail.")
+    hook = models.BooleanField(default=True, help_text="By their webhook, if they have one.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "kind"], name="one_choice_per_kind")]

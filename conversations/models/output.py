@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.registry import load_output
@@ -24,6 +24,10 @@ class GateState(models.TextChoices):
     ANSWERED = "answered", "Answered"
     EXPIRED = "expired", "Expired"
     CANCELLED = "cancelled", "Cancelled"
+
+
+UNTOLD = ~Q(gate=F("told_gate"), gate_path=F("told_path"))
+"""Its gate was opened or decided, and webhooks were not looked at since."""
 
 
 class OutputQuerySet(OfPromptsQuerySet["Output"]):
@@ -70,6 +74,11 @@ class Output(models.Model):
     via = models.CharField(max_length=16, blank=True)
     note = models.TextField(blank=True)
 
+    told_gate = models.CharField(
+        max_length=16, db_default="", editable=False, help_text="The state of the gate that webhooks were told of last."
+    )
+    told_path = models.CharField(max_length=200, db_default="", editable=False, help_text="The path of that gate.")
+
     objects = OutputQuerySet.as_manager()
 
     class Meta:
@@ -92,6 +101,8 @@ class Output(models.Model):
                 name="output_earlier_here",
                 condition=Q(decided_at__isnull=False),
             ),
+            # What webhooks are to be told of: a gate is in it for seconds.
+            models.Index(fields=["id"], name="output_untold", condition=UNTOLD),
             # All that is counted of tools, so that counting reads no table.
             models.Index(fields=["tool", "result", "gate", "prompt"], name="output_tools", condition=~Q(tool="")),
         ]

@@ -1,1 +1,1 @@
-"""Notifications: e-mails to people for whom a turn is waiting."""
+"""Notifications: telling people and their programs of what waits and what has happened."""

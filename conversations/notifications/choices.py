@@ -15,22 +15,22 @@ from conversations.notifications.kinds import KINDS, Ways
 
 def ways_of(user_id: int) -> dict[NoticeKind, Ways]:
     """Return how this person wants to be told of each kind."""
-    chosen = {row.kind: Ways(row.page, row.mail) for row in NoticeChoice.objects.filter(user=user_id)}
+    chosen = {row.kind: Ways(row.page, row.mail, row.hook) for row in NoticeChoice.objects.filter(user=user_id)}
     return {kind: chosen.get(kind.value, rule.default) for kind, rule in KINDS.items()}
 
 
 def choose(user: User, ways: Mapping[NoticeKind, Ways], quiet: tuple[time, time] | None) -> None:
     """Set how this person is told of each of these kinds, and their quiet hours, if any.
 
-    What they do not want any more is not sent either if it is still to be sent. Nothing is stored if they were
-    deactivated meanwhile: they may have been erased.
+    What they do not want any more is not sent by e-mail either if it is still to be sent. Nothing is stored if they
+    were deactivated meanwhile: they may have been erased.
     """
     start, end = quiet or (None, None)
     with transaction.atomic():
         if not User.objects.select_for_update(no_key=True).get(pk=user.pk).is_active:
             return
         for kind, chosen in ways.items():
-            values = {"page": chosen.page, "mail": chosen.mail}
+            values = {"page": chosen.page, "mail": chosen.mail, "hook": chosen.hook}
             NoticeChoice.objects.update_or_create(user=user, kind=kind, defaults=values)
             told = Notice.objects.filter(user=user, kind=kind)
             if not chosen.page:

@@ -1,60 +1,42 @@
-"""Events to tell people of: turns that ended while nobody watched, and whatever else calls `notify`."""
+"""Events: turns that ended, of which people are told if nobody watched, and webhooks always."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, OuterRef, Subquery
 
 from conversations.accounts.presence import PRESENT_SECONDS
-from conversations.models import ConversationKind, Notice, NoticeKind, Prompt, State, Step
-from conversations.notifications.choices import ways_of
+from conversations.models import ConversationKind, Prompt, State, Step
+from conversations.notifications.kinds import KIND_OF
+from conversations.notifications.notify import notify
+from conversations.notifications.webhooks.telling import standing, tell_of_end
 
 AT_ONCE = 200
 """Turns looked at in one round; the next round follows in seconds."""
-KIND_OF = {State.COMPLETED: NoticeKind.ENDED, State.FAILED: NoticeKind.FAILED}
-"""What the end of a turn is; of one that was stopped, nobody has to be told."""
-
-
-def notify(
-    person: User, kind: NoticeKind, *, prompt: Prompt | None = None, seq: int = 0, title: str = "", link: str = ""
-) -> None:
-    """Record, in the open transaction if there is one, that a person is to be told of something.
-
-    They are told in the ways that they have chosen for this kind; if there are none, nothing is recorded. It is about
-    the turn `prompt`, which ended with the step `seq`, or about whatever has this `title` and its page at the path
-    `link`, such as "/account/".
-    """
-    ways = ways_of(person.pk)[kind]
-    if ways.page or ways.mail:
-        Notice.objects.create(
-            user=person,
-            kind=kind,
-            prompt=prompt,
-            seq=seq,
-            title=title[:200],
-            link=link,
-            page=ways.page,
-            mail=ways.mail,
-        )
 
 
 def notify_ended() -> int:
-    """Record whom to tell of the turns that have ended since the last call; return how many turns were looked at.
+    """Record whom to tell of the turns that have ended since the last call, and which webhooks; return how many turns
+    were looked at.
 
     Each turn's own row says whether this was done, so that none is left out, or told of twice, whatever is killed.
     """
     ended = list(_unannounced()[:AT_ONCE])
+    webhooks = standing() if ended else []
     telling = [prompt for prompt in ended if _is_news(prompt)]
     for prompt in telling:
         with transaction.atomic():
             if Prompt.objects.filter(pk=prompt.pk, announced=False).update(announced=True):
                 notify(prompt.conversation.owner, KIND_OF[State(prompt.state)], prompt=prompt, seq=prompt.last)
-    others = [prompt.pk for prompt in ended if prompt not in telling]
+                tell_of_end(prompt, webhooks)
+    others = [prompt for prompt in ended if prompt not in telling]
     if others:
-        Prompt.objects.filter(pk__in=others).update(announced=True)
+        with transaction.atomic():
+            Prompt.objects.filter(pk__in=[prompt.pk for prompt in others]).update(announced=True)
+            for prompt in others:
+                tell_of_end(prompt, webhooks)
     return len(ended)
 
 

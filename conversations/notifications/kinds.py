@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.models import NoticeKind
+from conversations.models import NoticeKind, State
 
 
 @dataclass(frozen=True)
 class Ways:
-    """How somebody is told: by the browser while a page is open, and by e-mail."""
+    """How somebody is told: by the browser while a page is open, by e-mail, and by their webhook, if they have one."""
 
     page: bool
     mail: bool
+    hook: bool = True
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ KINDS: dict[NoticeKind, KindRule] = {
     NoticeKind.ENDED: KindRule("A turn ended while I was away", "Ended", Ways(page=True, mail=False)),
     NoticeKind.FAILED: KindRule("A turn failed while I was away", "Failed", Ways(page=True, mail=True)),
     NoticeKind.TRIGGER: KindRule(
-        "A trigger of mine was switched off", "Trigger switched off", Ways(page=True, mail=True)
+        "A trigger or webhook of mine was switched off", "Switched off", Ways(page=True, mail=True)
     ),
 }
+KIND_OF = {State.COMPLETED: NoticeKind.ENDED, State.FAILED: NoticeKind.FAILED}
+"""What the end of a turn is; of one that was stopped, nobody has to be told."""

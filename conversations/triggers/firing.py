@@ -36,7 +36,8 @@ from conversations.models import (
     Trigger,
 )
 from conversations.models.prompt import ENDED
-from conversations.notifications.events import notify
+from conversations.notifications.notify import notify
+from conversations.notifications.webhooks.telling import tell_of_failure
 from conversations.prompts import startable
 from conversations.prompts.killswitch import SiteStopped
 from conversations.prompts.start import BadInput, Deactivated, start_prompt
@@ -307,7 +308,7 @@ def _settle(trigger: Trigger) -> None:
     for firing in ended.select_related("prompt").order_by("pk"):
         Firing.objects.filter(pk=firing.pk).update(open=False)
         if firing.prompt and firing.prompt.state == State.FAILED:
-            _count_failure(trigger)
+            _count_failure(trigger, f"Its turn failed: {firing.prompt.stop_reason}.", firing.prompt)
         elif firing.prompt and firing.prompt.state == State.COMPLETED and trigger.failures:
             trigger.failures = 0
             trigger.save(update_fields=["failures"])
@@ -315,15 +316,16 @@ def _settle(trigger: Trigger) -> None:
 
 def _failed(trigger: Trigger, firing: Firing, why: str) -> None:
     firing.state, firing.reason = FiringState.FAILED, why
-    _count_failure(trigger)
+    _count_failure(trigger, why)
 
 
-def _count_failure(trigger: Trigger) -> None:
+def _count_failure(trigger: Trigger, why: str, prompt: Prompt | None = None) -> None:
     """Count a failure, and switch the trigger off after as many in a row as the setting says."""
     trigger.failures += 1
     most = settings.AGENTSITE_TRIGGER_FAILURES
     if trigger.failures >= most and not trigger.off_reason:
         trigger.off_reason = f"It failed {trigger.failures} times in a row."
-        title = f"Switched off after {trigger.failures} failures: {trigger.name}"
+        title = f"{trigger.name}: it failed {trigger.failures} times in a row"
         notify(trigger.owner, NoticeKind.TRIGGER, title=title, link=trigger.get_absolute_url())
     trigger.save(update_fields=["failures", "off_reason"])
+    tell_of_failure(trigger, why, prompt)

@@ -26,6 +26,8 @@ from conversations.ledger import wakeup
 from conversations.ledger.claims import next_lapse
 from conversations.notifications.events import notify_ended
 from conversations.notifications.mail import Notifier
+from conversations.notifications.webhooks.sending import Sender
+from conversations.notifications.webhooks.telling import tell_of_gates
 from conversations.prompts import killswitch, signals
 from conversations.prompts.waking import next_wake, wake_due
 from conversations.triggers import firing
@@ -59,7 +61,7 @@ class Parent:
     def __init__(self, say: Callable[[str], None] = logger.info) -> None:
         self.say, self._ready = say, False
         self.host, self.family = hosts.this_host(), Family()
-        self.notifier = Notifier()
+        self.notifier, self.sender = Notifier(), Sender()
         self._drains = DeathWatch()
         self._lapsed: dict[str, float] = {}  # since when leases of drains are seen to have run out, by token
         environment = {**os.environ, hosts.PARENT: str(os.getpid())}
@@ -100,7 +102,9 @@ class Parent:
             expire_due()
             wake_due()
             firing.fire_due()
+            tell_of_gates()
             notify_ended()
+            self.sender.look()
             killswitch.enforce()
             signals.swept.send_robust(None)
         except Error as error:

@@ -1,3 +1,4 @@
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,11 @@ def test_it_names_the_line_of_the_file_that_is_no_setting(
     monkeypatch.setenv("AGENTSITE_ENV_FILE", str(file))
     with pytest.raises(CannotStart, match="line 2 is not a setting"):
         environment()
+
+
+def test_it_reads_networks() -> None:
+    assert read(N="10.1.0.0/16, fd00::/8").networks("N") == [ip_network("10.1.0.0/16"), ip_network("fd00::/8")]
+    assert read().networks("N") == []
+    for wrong in ("10.1.0.1/16", "example.org", "10.0.0.0/40"):
+        with pytest.raises(CannotStart, match="Write networks like"):
+            read(N=wrong).networks("N")

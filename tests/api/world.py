@@ -24,6 +24,7 @@ from conversations.display.rendering.diagrams import digest
 from conversations.files.pending import keep
 from conversations.files.uploads import Upload
 from conversations.models import Erasure, File, Grant, Output, Payload, Prompt, Redaction, Step, Trigger, Verification
+from conversations.notifications.webhooks import managing as webhooks
 from conversations.prompts.listing import archive
 from conversations.prompts.start import start_conversation
 from conversations.triggers.hooks import secrets
@@ -40,6 +41,7 @@ ROLES = ("anonymous", "owner", "other", "decider", "staff", "admin", "key")
 with Bob's key, good for everything under /api/."""
 
 DIAGRAM = "```mermaid\npie\n```"
+HOOK = "https://1.1.1.1/hook"
 TOGETHER = ("admin/conversations/approval/together/", "approvals/together/")
 
 
@@ -76,6 +78,10 @@ class World:
         self.hook_secret, _ = secrets.add(self.hooked)
         self.unstarted = self.hooked.firings.create(state="failed", reason="The account was deactivated.")
         Payload.objects.create(firing=self.unstarted, media_type="application/json", content=b"{}", size=2)
+        self.owner.user_permissions.add(Permission.objects.get(codename="have_webhook"))
+        webhooks.make(HOOK, user=self.owner)
+        self.webhook, _ = webhooks.make(HOOK)
+        webhooks.send_test(self.webhook)
         questioning = Story(self.owner)
         self.question = questioning.asks_person("Which one?")
         questioning.pauses()
@@ -178,6 +184,8 @@ class World:
             "systemprompt": self.system_prompt.pk,
             "workflowsetting": self.workflow_setting.pk,
             "trigger": self.trigger.pk,
+            "webhook": self.webhook.pk,
+            "delivery": self.webhook.deliveries.get().pk,
         }
         return rows[model]
 
@@ -229,6 +237,7 @@ class World:
             "c/<int:pk>/decide/": together,
             **dict.fromkeys(TOGETHER, together),
             "approvals/<int:pk>/": {"decision": "approve", **digest},
+            "account/webhook/": {"webhook-url": HOOK},
             "account/keys/": {"key-name": "CI", "key-scopes": ["read"]},
             "theme/": {"theme": "dark"},
             "triggers/": {"text": "look at the logs", "when": "daily", "time": "09:00", "zone": "UTC"},

@@ -98,7 +98,7 @@ def test_each_conversation_is_news_by_its_own_clock(
 STARTED = """
 from django.contrib.auth.models import User
 from conversations.models import Account, NoticeKind
-from conversations.notifications.events import notify
+from conversations.notifications.notify import notify
 from conversations.prompts.start import begin_conversation
 
 ann = User.objects.get(username="ann")
@@ -138,7 +138,7 @@ def test_many_are_one_notice_and_none_comes_in_quiet_hours(context: BrowserConte
     hide(page)
     four = "for n in range(4): notify(ann, NoticeKind.TRIGGER, title=f'Trigger {n}', link='/account/')"
     happens(site, four, **{"from": "00:00", "to": "23:59:59"})
-    expect(page.locator("#news li[data-heading='Trigger switched off']")).to_have_count(4)
+    expect(page.locator("#news li[data-heading='Switched off']")).to_have_count(4)
     page.wait_for_timeout(1000)
     assert notices(page) == []
     happens(site, "notify(ann, NoticeKind.TRIGGER, title='Trigger 4', link='/account/')")  # no quiet hours any more

@@ -465,6 +465,20 @@ MUTATIONS = (
         (f"{_RECORD}/triggers/test_hooks.py",),
     ),
     Mutation(
+        "that webhooks are sent to public addresses alone",
+        "conversations/notifications/webhooks/addresses.py",
+        "if not is_public(address):",
+        "if False:",
+        (f"{_RECORD}/notifications/webhooks/test_addresses.py",),
+    ),
+    Mutation(
+        "that one try of a webhook is made by one process",
+        "conversations/notifications/webhooks/sending.py",
+        "Delivery.objects.filter(pk=delivery.pk, next_at=delivery.next_at).update(next_at=until)",
+        "Delivery.objects.filter(pk=delivery.pk).exists()",
+        (f"{_RECORD}/notifications/webhooks/test_sending.py",),
+    ),
+    Mutation(
         "that one e-mail tells of a trigger's turn only whom an administrator named",
         "conversations/notifications/waits.py",
         'may_decide.filter(pk__in=named.values("pk"))',

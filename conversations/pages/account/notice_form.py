@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -11,11 +12,12 @@ from django.forms.boundfield import BoundField
 from conversations.accounts.zones import zone_of
 from conversations.models import Account, NoticeKind
 from conversations.notifications.choices import choose, ways_of
-from conversations.notifications.kinds import KINDS, Ways
+from conversations.notifications.kinds import KINDS
+from conversations.notifications.webhooks.managing import PERMISSION
 from conversations.pages.account.forms import Styled
 
-WAYS = {"page": "In the browser", "mail": "By e-mail"}
-"""The columns of the table."""
+WAYS = {"page": "In the browser", "mail": "By e-mail", "hook": "By webhook"}
+"""The columns of the table, the last one for people who may have a webhook."""
 
 
 class Notifications(Styled, forms.Form):
@@ -30,8 +32,9 @@ class Notifications(Styled, forms.Form):
         if account:
             initial |= {"quiet_from": account.quiet_from, "quiet_to": account.quiet_to}
         boxes = {}
+        self.ways = {way: column for way, column in WAYS.items() if way != "hook" or user.has_perm(PERMISSION)}
         for kind, ways in ways_of(user.pk).items():
-            for way, column in WAYS.items():
+            for way, column in self.ways.items():
                 label = f"{KINDS[kind].choice}: {column.lower()}"
                 boxes[f"{kind}-{way}"] = forms.BooleanField(required=False, label=label)
                 initial[f"{kind}-{way}"] = getattr(ways, way)
@@ -41,11 +44,13 @@ class Notifications(Styled, forms.Form):
         for name in ("quiet_from", "quiet_to"):
             self.fields[name].widget = forms.TimeInput(format="%H:%M", attrs={"type": "time", "class": "input"})
 
-    columns = tuple(WAYS.values())
+    def columns(self) -> list[str]:
+        """Return the headings of the columns."""
+        return list(self.ways.values())
 
     def rows(self) -> list[tuple[str, list[BoundField]]]:
         """Return the rows of the table: what each is about, and its boxes."""
-        return [(rule.choice, [self[f"{kind}-{way}"] for way in WAYS]) for kind, rule in KINDS.items()]
+        return [(rule.choice, [self[f"{kind}-{way}"] for way in self.ways]) for kind, rule in KINDS.items()]
 
     def clean(self) -> dict[str, Any]:
         """Require both times of the quiet hours or none, and that they differ."""
@@ -61,8 +66,10 @@ class Notifications(Styled, forms.Form):
 
     def save(self) -> None:
         """Store what was chosen."""
+        before = ways_of(self.user.pk)
         chosen = {
-            kind: Ways(**{way: self.cleaned_data[f"{kind}-{way}"] for way in WAYS}) for kind in map(NoticeKind, KINDS)
+            kind: replace(before[kind], **{way: self.cleaned_data[f"{kind}-{way}"] for way in self.ways})
+            for kind in map(NoticeKind, KINDS)
         }
         start, end = self.cleaned_data["quiet_from"], self.cleaned_data["quiet_to"]
         choose(self.user, chosen, (start, end) if start is not None and end is not None else None)

@@ -28,6 +28,7 @@ from conversations.notifications.letters import compose
 from conversations.notifications.mail import send_soon
 from conversations.pages.account.forms import ChangePassword, Details, ForgottenPassword, NewKey, NewPassword
 from conversations.pages.account.notice_form import Notifications
+from conversations.pages.account.webhook_form import OwnWebhook
 from conversations.pages.decorators import form_view
 from conversations.pages.sidebar import sidebar
 from conversations.usage import quotas, storage
@@ -49,10 +50,10 @@ def can_send_mail() -> bool:
 def account(request: PersonRequest) -> HttpResponse:
     """Show the account; on POST, save name and address. 400 with the errors at their fields."""
     if request.method != "POST":
-        return _page(request)
+        return account_page(request)
     details = Details(request, request.user, request.POST)
     if not details.is_valid():
-        return _page(request, details=details, status=400)
+        return account_page(request, details=details, status=400)
     details.save()
     messages.success(request, "Saved.")
     return redirect("account")
@@ -63,7 +64,7 @@ def choose_notifications(request: PersonRequest) -> HttpResponse:
     """Store what the user wants to be told of. 400 with the errors at their fields."""
     form = Notifications(request.user, request.POST)
     if not form.is_valid():
-        return _page(request, notices=form, status=400)
+        return account_page(request, notices=form, status=400)
     form.save()
     messages.success(request, "Saved.")
     return redirect(f"{reverse('account')}#notifications")
@@ -74,13 +75,13 @@ def create_key(request: PersonRequest) -> HttpResponse:
     """Create an API key, which is shown only this once. 400 with the errors at their fields."""
     form = NewKey(request.POST)
     if not form.is_valid():
-        return _page(request, form=form, status=400)
+        return account_page(request, form=form, status=400)
     try:
         key, text = make_key(request.user, **form.cleaned_data)
     except BadKey as error:
         form.add_error(error.field, str(error))
-        return _page(request, form=form, status=400)
-    page = _page(request, made=key, text=text, base_urls=_base_urls(request, key), status=201)
+        return account_page(request, form=form, status=400)
+    page = account_page(request, made=key, text=text, base_urls=_base_urls(request, key), status=201)
     page.headers["Cache-Control"] = "no-store"
     return page
 
@@ -186,11 +187,12 @@ def _keys(user: User) -> Any:
     return ApiKey.objects.filter(user=user)
 
 
-def _page(request: PersonRequest, status: int = 200, **more: object) -> HttpResponse:
-    """Render the account page. `more`: a form that was refused, or the key `made` just now, see `create_key`."""
+def account_page(request: PersonRequest, status: int = 200, **more: object) -> HttpResponse:
+    """Render the account page. `more`: a form that was refused, or what was made just now, see `create_key`."""
     context = {
         "details": Details(request, request.user),
         "notices": Notifications(request.user),
+        "hook": OwnWebhook.of(request.user),
         "form": NewKey(),
         "keys": [(key, may_in_words(key), limits_in_words(key)) for key in _keys(request.user)],
         "can_send": can_send_mail(),

@@ -8,7 +8,6 @@ whatever they compare.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import re
@@ -16,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from conversations.models import Proof
-from conversations.triggers.hooks.secrets import PREFIX
+from conversations.notifications.webhooks.signing import signature
 
 TOLERANCE_SECONDS = 300
 """How far the timestamp of a webhook may be from the site's clock, either way."""
@@ -53,11 +52,9 @@ def _standard(headers: Mapping[str, str], body: bytes, secrets: Sequence[str], n
         )
     if not re.fullmatch(r"[0-9]{1,12}", sent):
         raise BadProof("invalid_timestamp", "The header webhook-timestamp is a whole number of seconds since 1970.")
-    signed = f"{id}.{sent}.".encode("latin-1", "replace") + body
     versions = (each.partition(",") for each in signatures.split())
     given = [value for version, _, value in versions if version == "v1"]
-    keys = [base64.b64decode(secret.removeprefix(PREFIX)) for secret in secrets]
-    wanted = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode() for key in keys]
+    wanted = [signature(secret, id, sent, body) for secret in secrets]
     if not _any_same(given, wanted):
         raise BadProof(
             "invalid_signature", "The webhook-signature does not fit this body and any secret of the trigger."

@@ -7,7 +7,6 @@ moved to another trigger opens nothing there.
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import secrets
@@ -18,13 +17,11 @@ from django.db import transaction
 from agents.engine.ledger import canonical
 from conversations.ledger.sealing import lock
 from conversations.models import HookSecret, Proof, Trigger
+from conversations.notifications.webhooks.signing import BYTES, new_secret
 
 logger = logging.getLogger(__name__)
 
 LABEL = b"secrets of webhooks"
-PREFIX = "whsec_"
-"""What a secret of Standard Webhooks begins with; base64 follows."""
-BYTES = 32
 MOST = 5
 """Secrets of one trigger."""
 
@@ -49,8 +46,7 @@ def add(trigger: Trigger) -> tuple[HookSecret, str]:
         Trigger.objects.select_for_update().get(pk=trigger.pk)
         if trigger.hook_secrets.count() >= MOST:
             raise TooManySecrets
-        made = secrets.token_bytes(BYTES)
-        text = f"{PREFIX}{base64.b64encode(made).decode()}" if trigger.proof == Proof.STANDARD else made.hex()
+        text = new_secret() if trigger.proof == Proof.STANDARD else secrets.token_hex(BYTES)
         sealed = lock(LABEL).encrypt(canonical([trigger.pk, text]).encode()).decode()
         return HookSecret.objects.create(trigger=trigger, ciphertext=sealed), text
 

@@ -17,9 +17,10 @@ from conversations.database.sql import database_time
 from conversations.models import Account, Notice, NoticeKind
 from conversations.notifications import letters
 from conversations.notifications.choices import choose
-from conversations.notifications.events import notify, notify_ended
+from conversations.notifications.events import notify_ended
 from conversations.notifications.kinds import Ways
 from conversations.notifications.mail import Notifier
+from conversations.notifications.notify import notify
 from conversations.prompts.listing import mark_seen
 from conversations.prompts.start import start_conversation
 from tests.conversations.notifications.test_mail import Server
@@ -71,7 +72,7 @@ def test_what_waits_and_what_has_happened_is_one_email(mara: User) -> None:
     for words in ("First line: ls\n", "First line: make\n", "Failed: Nightly figures\n"):
         assert words in body
     assert f"https://agents.example/c/{story.conversation.pk}/#t-{story.prompt.pk}\n" in body
-    assert "Trigger switched off: Every morning http[://]evil[.]example" in body
+    assert "Switched off: Every morning http[://]evil[.]example" in body
     assert "https://agents.example/triggers/3/\n" in body
     assert "Ended" not in body
     assert "https://agents.example/account/#notifications" in body

@@ -15,9 +15,10 @@ from conversations.database.sql import database_time
 from conversations.models import Account, ConversationKind, Notice, NoticeChoice, NoticeKind, Prompt
 from conversations.notifications import events
 from conversations.notifications.choices import choose, ways_of
-from conversations.notifications.events import notify, notify_ended
+from conversations.notifications.events import notify_ended
 from conversations.notifications.kinds import KINDS, Ways
 from conversations.notifications.news import news_of
+from conversations.notifications.notify import notify
 from conversations.prompts.listing import mark_seen
 from conversations.prompts.start import cancel_prompt, start_conversation
 from tests.conversations.support import Story, asking
@@ -90,8 +91,8 @@ def test_anything_else_is_noted_with_its_page(ann: User) -> None:
     notify(ann, NoticeKind.TRIGGER, title="Every morning \u202e", link="/triggers/3/")
     notify(ann, NoticeKind.TRIGGER, title="Every morning", link="/triggers/3/")
     assert [(item.heading, item.link) for item in news_of(ann).items] == [
-        ("Trigger switched off", "/triggers/3/"),
-        ("Trigger switched off", "/triggers/3/"),
+        ("Switched off", "/triggers/3/"),
+        ("Switched off", "/triggers/3/"),
     ]
 
 

@@ -382,7 +382,7 @@ def test_a_person_is_told_of_one_that_was_switched_off(ann: User, clock: StillCl
     fire_due()
     notice = Notice.objects.get(user=ann, kind=NoticeKind.TRIGGER)
     assert (notice.title, notice.link) == (
-        "Switched off after 5 failures: look at the logs",
+        "look at the logs: it failed 5 times in a row",
         trigger.get_absolute_url(),
     )
 

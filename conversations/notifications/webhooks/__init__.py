@@ -1,0 +1,1 @@
+"""Outgoing webhooks: what is told to the addresses that people and administrators entered, and how it gets there."""
