@@ -17,12 +17,12 @@ run: $(RUN) ## Start the site: web server, worker and, if no model is set up, th
 	@$(BIN)/python manage.py serve
 
 test: $(DEV) ## Run the tests that need no services, and report what was left out.
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
 
 test-all: test-browser test-crash test-clients test-postgres ## Run the other tests. A missing service is a failure.
 
 test-browser: $(DEV) ## Run the tests in a real Chromium.
-	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m browser $(ARGS) tests/browser
+	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m browser $(ARGS) tests/browser
 
 test-crash: $(DEV) ## Run the tests that kill real processes, on SQLite and PostgreSQL.
 	@AGENTSITE_REQUIRE_SERVICES=1 $(BIN)/python -m pytest -q -n 3 --dist worksteal -m crash $(ARGS) tests/crash tests/canary
@@ -32,7 +32,7 @@ test-clients: $(DEV) ## Install clients that others wrote, from a package index,
 
 test-postgres: $(DEV) ## Run on PostgreSQL the tests that use the database, and those that need PostgreSQL.
 	@DATABASE_URL=$(POSTGRES) AGENTSITE_REQUIRE_SERVICES=1 \
-		$(BIN)/python -m pytest -q -n auto --dist loadfile -m "(database or postgres) and not (browser or crash)" $(ARGS)
+		$(BIN)/python -m pytest -q -n auto --dist worksteal -m "(database or postgres) and not (browser or crash)" $(ARGS)
 
 nightly: $(DEV) ## Run everything there is, for hours. Interrupted, it goes on where it stopped.
 	@POSTGRES=$(POSTGRES) .ci/nightly

@@ -18,6 +18,7 @@ from agents.models import Skill
 from conversations.models import Output
 from tests.api.table import SOCKETS, rows
 from tests.api.world import World, routes
+from tests.budget import share
 from tests.conversations.listening import aside, cookie, key_for, opened, streamed
 from tests.workflows import shop
 
@@ -68,7 +69,7 @@ def told(client: Client, method: str, address: str, **body: Any) -> str:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("role", MEMBERS)
+@pytest.mark.parametrize("role", share(MEMBERS, of=3))
 def test_no_address_names_a_tool_that_was_never_called(role: str) -> None:
     """Every address of the site: read, sent nonsense, and sent what it takes."""
     world, leaks, answers = made(), [], 0

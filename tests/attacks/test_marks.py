@@ -20,6 +20,7 @@ from conversations.display.diff import diff
 from conversations.display.faithful import plain, spelled_out, unseen, visible
 from conversations.display.mixed import mixed_words
 from tests.attacks.unicode16 import COMBINING, FORMAT, IGNORABLE
+from tests.budget import share
 from tests.conversations.support import asking, person
 
 MARK = re.compile(r'<span class="esc" title="[^"]*">(.*?)</span>')
@@ -164,7 +165,10 @@ def test_many_words_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["\u0301", "a\u0338", "a\u0301\u0323\u0338", "\u200d", "aб", "हिन्दी", "pа ", "\u1039\u1000", " \u0301"]
+    "unit",
+    share(
+        ["\u0301", "a\u0338", "a\u0301\u0323\u0338", "\u200d", "aб", "हिन्दी", "pа ", "\u1039\u1000", " \u0301"], of=3
+    ),
 )
 def test_nonsense_takes_linear_time(unit: str) -> None:
     def seconds(characters: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.budget import share
 from tests.passthrough import samples
 from tests.passthrough.site import Leg, Site
 from tests.passthrough.upstream import Answer, Upstream
@@ -56,7 +57,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("path", ["/chat/completions", "/embeddings"])
+@pytest.mark.parametrize("path", share(["/chat/completions", "/embeddings"], of=2))
 def test_a_body_that_is_refused(upstream: Upstream, leg: Leg, name: str, path: str) -> None:
     """400 in the provider's shape; nothing is sent on, and nothing of the body is repeated."""
     upstream.answers(Answer(samples.completion()))

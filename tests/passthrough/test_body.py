@@ -9,11 +9,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.passthrough.body import read, with_model
 from agents.passthrough.errors import Refused
+from tests.budget import examples
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -36,6 +37,7 @@ def refusal(body: bytes) -> str:
     return ""
 
 
+@settings(max_examples=examples(30))
 @given(FIELDS, NAMES, NAMES, st.data())
 def test_the_model_is_found_and_an_alias_replaces_it_alone(
     fields: dict[str, Any], name: str, other: str, data: st.DataObject
@@ -54,6 +56,7 @@ def test_the_model_is_found_and_an_alias_replaces_it_alone(
     assert sent.endswith(body[asked.end :])
 
 
+@settings(max_examples=examples(30))
 @given(FIELDS, NAMES, st.data())
 def test_a_body_that_is_cut_anywhere_is_refused(fields: dict[str, Any], name: str, data: st.DataObject) -> None:
     body = json.dumps({**fields, "model": name}).encode()

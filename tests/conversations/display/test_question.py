@@ -42,7 +42,7 @@ class Offered(HTMLParser):
             self.values.append(value)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 @given(INPUTS, st.sampled_from(["", "12-"]))
 def test_what_was_answered_before_comes_back_as_it_is(draft: dict[str, JSON], prefix: str) -> None:
     question = Question("?", form=schema_of(Whole), draft=draft, problems={"text": ["odd"]})

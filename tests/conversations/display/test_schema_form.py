@@ -43,7 +43,7 @@ def test_an_input_without_a_schema_comes_back_too(payload: dict[str, JSON]) -> N
     assert (canonical(form.payload()), form.errors) == (canonical(payload), {})
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(50))
 @given(VALUES, INPUTS)
 def test_what_is_typed_as_json_is_taken_as_it_is(value: JSON, payload: dict[str, JSON]) -> None:
     shown = SchemaForm(SCHEMA, payload | {"anything": value})

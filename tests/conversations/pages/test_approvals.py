@@ -19,6 +19,7 @@ from conversations.display.shapes.outputs import outputs_of
 from conversations.models import Conversation, GateState, Output, State, Step
 from conversations.pages.chat.live import catch_up
 from conversations.prompts.start import start_conversation
+from tests.budget import share
 from tests.conversations.support import Story, asking, interrupted, person
 from tests.engine.support import digest_of, shown_of
 
@@ -475,7 +476,7 @@ def test_a_reason_stands_where_it_says_more_than_the_call(
     assert ('<p class="why">' in client.get(page(story.conversation)).text) is says_more
 
 
-@pytest.mark.parametrize("mark", HIDDEN)
+@pytest.mark.parametrize("mark", share(list(HIDDEN), of=3))
 @pytest.mark.parametrize("where", ["command", "path", "reason", "facts"])
 def test_nothing_on_a_card_hides(client: Client, owner: User, mark: str, where: str) -> None:
     """T-45: in the chat, pushed, in the edit form, on the sheet, in the admin; and exactly by the API."""

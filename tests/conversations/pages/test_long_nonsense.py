@@ -13,6 +13,7 @@ from agents.providers.json.stream import Held
 from conversations.display.rendering import markdown
 from conversations.pages.timeline.growing import GrowingText
 from conversations.prompts.titles import title_from
+from tests.budget import share
 
 SECONDS_MOST = 3.0
 """Far more than any of this takes, and far less than quadratic time would take."""
@@ -44,7 +45,7 @@ CASES: dict[Callable[[str], object], tuple[str, ...]] = {
     ("reads", "unit"),
     [pytest.param(reads, unit, id=f"{reads.__name__} {unit!r}") for reads, units in CASES.items() for unit in units],
 )
-@pytest.mark.parametrize("around", ["{}", "x {} x", "```\n{}x"])
+@pytest.mark.parametrize("around", share(["{}", "x {} x", "```\n{}x"], of=3))
 def test_it_is_read_at_once(reads: Callable[[str], object], unit: str, around: str) -> None:
     text = around.format(unit * (LENGTH // len(unit)))
     begun = time.thread_time()

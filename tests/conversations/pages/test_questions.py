@@ -16,6 +16,7 @@ from agents.engine import Action, Context
 from conversations.approvals.decisions import decide
 from conversations.models import GateState, Output, Prompt
 from conversations.pages.chat.live import catch_up
+from tests.budget import share
 from tests.conversations.pages.test_approvals import HIDDEN, HTMX, at, fresh, said, words
 from tests.conversations.questions import TRIP, Trip, asked, outcome, waiting
 from tests.conversations.recorded import Site, pending
@@ -257,7 +258,7 @@ def test_questions_are_answered_together_in_the_admin(client: Client, owner: Use
     assert fresh(two).via == "admin"
 
 
-@pytest.mark.parametrize("mark", HIDDEN)
+@pytest.mark.parametrize("mark", share(list(HIDDEN), of=3))
 @pytest.mark.parametrize("where", ["question", "choice", "answer", "title", "details", "schema"])
 def test_nothing_about_a_question_hides(client: Client, owner: User, site: Site, mark: str, where: str) -> None:
     """In the chat, pushed, on the sheet and in the admin, before and after the answer."""

@@ -18,6 +18,7 @@ from conversations.display.rendering.code import COLOURED_MOST, LANGUAGES, LINE_
 from conversations.display.rendering.faithful_code import command_lines, visible_code
 from conversations.display.rendering.markdown import render
 from conversations.display.rendering.message import message_html
+from tests.budget import share
 
 SAMPLES = {
     "python": ("def f(x):\n    return 'a'  # why\n", "def"),
@@ -132,7 +133,7 @@ def test_code_that_nobody_reads_has_no_colours() -> None:
     assert 'class="c-' not in highlight("x = 1;" * LINE_MOST, "python")
 
 
-@pytest.mark.parametrize("language", LEXERS)
+@pytest.mark.parametrize("language", share(list(LEXERS), of=4))
 def test_no_language_takes_long(language: str) -> None:
     """The signs that took one of the lexers longest. `python -m bench.colours` tries more, and more of them."""
     for unit, long in (("\t", False), ("(", True), ("a.", True), ("<a ", True)):

@@ -10,6 +10,7 @@ import pytest
 from conversations.display.rendering.markdown import render
 from conversations.display.rendering.place import Place
 from conversations.display.rendering.renderer import DIAGRAMS_MOST
+from tests.budget import share
 
 PLACE = Place("5", "/prompts/5/diagrams/", "/c/3/images/")
 LENGTH = 200_000
@@ -139,11 +140,13 @@ def test_so_many_diagrams_are_code() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["$", "$a", "$a ", "$$", "$$a\n", "$$\n", "\\(", "\\[", "\\[\n", "\\(x\\)", "[^1]", "[^1]: x\n", "[^", "- [ ] ",
-     "- [ ] a\n", "a\n: b\n", ": ", "https://a.example/ ", "https://", "mailto:", "http://a.b/(", "![a](b.png) ",
-     "```mermaid\n",
-     "```mermaid\na\n```\n", "```py\nx = 1\n```\n", "$x$ ", "$\\frac{", "[a](https://b.example) ", "://", "www.", "~",
-     "a:b@c"],
+    share(
+        ["$", "$a", "$a ", "$$", "$$a\n", "$$\n", "\\(", "\\[", "\\[\n", "\\(x\\)", "[^1]", "[^1]: x\n", "[^", "- [ ] ",
+         "- [ ] a\n", "a\n: b\n", ": ", "https://a.example/ ", "https://", "mailto:", "http://a.b/(", "![a](b.png) ",
+         "```mermaid\n", "```mermaid\na\n```\n", "```py\nx = 1\n```\n", "$x$ ", "$\\frac{",
+         "[a](https://b.example) ", "://", "www.", "~", "a:b@c"],
+        of=4,
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("around", ["{}", "> {} x"])
 def test_200_000_characters_are_read_in_time(unit: str, around: str) -> None:
