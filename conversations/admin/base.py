@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -29,6 +29,8 @@ else:
     from unfold.admin import ModelAdmin as Pages
 
 COUNT_MOST = 10_000
+Gone = tuple[list[str], dict[str, int], set[str], list[str]]
+"""What `get_deleted_objects` of Django's admin returns."""
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # only its stubs take a parameter
@@ -100,6 +102,16 @@ class ReadOnly(ListPages):
         found = super().get_changelist_instance(request)
         found.full_result_count = found.result_count
         return found
+
+
+def going(chosen: Sequence[Model], **along: int) -> Gone:
+    """Return what the question says before these rows are deleted: their names, and how many others go `along`.
+
+    Django lists each of the others, and asks whether the person may delete it: nobody may delete from a log alone.
+    """
+    rows = {str(row._meta.verbose_name_plural): len(chosen) for row in chosen}
+    others = {name: count for name, count in along.items() if count}
+    return [visible(str(row)) for row in chosen], {**rows, **others}, set(), []
 
 
 def person(request: HttpRequest) -> User:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,9 +15,9 @@ from django.utils.safestring import SafeString
 
 from agents.engine.root import AGENT
 from agents.plugins.triggers.schedule import local
-from conversations.admin.base import ReadOnly, link_to, one_piece, whole_column
+from conversations.admin.base import Gone, ReadOnly, going, link_to, one_piece, whole_column
 from conversations.display.faithful import first_line, visible
-from conversations.models import Firing, FiringState, Trigger
+from conversations.models import Delivery, Firing, FiringState, Trigger
 from conversations.models.trigger import STATES
 from conversations.prompts import startable
 from conversations.triggers import managing
@@ -148,6 +149,12 @@ class TriggerAdmin(ReadOnly):
         for trigger in chosen:
             do(trigger)
         messages.success(request, f"{did} {len(chosen)} trigger{pluralize(len(chosen))}.")
+
+    def get_deleted_objects(self, objs: Iterable[Trigger], request: HttpRequest) -> Gone:
+        """Return what the question says before triggers are deleted: their history goes along."""
+        chosen = list(objs)
+        told = Delivery.objects.filter(trigger__in=chosen).count()
+        return going(chosen, firings=Firing.objects.filter(trigger__in=chosen).count(), deliveries=told)
 
     def delete_model(self, request: HttpRequest, obj: Trigger) -> None:
         """Delete one, which may be firing at this moment."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -12,11 +13,11 @@ from django.template.defaultfilters import pluralize
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
-from conversations.admin.base import ListPages, ReadOnly, link_to, one_piece, whole_column
+from conversations.admin.base import Gone, ListPages, ReadOnly, going, link_to, one_piece, whole_column
 from conversations.display.faithful import visible
 from conversations.models import Delivery, Event, Webhook
 from conversations.notifications.webhooks import managing
-from conversations.pages.account.webhook_form import WebhookAddress
+from conversations.pages.account.webhook_form import ChecksAddress, WebhookAddress
 
 if TYPE_CHECKING:  # as in base.py
     WebhookForm = forms.ModelForm[Webhook]
@@ -27,7 +28,7 @@ EVENTS = [event for event in Event if event != Event.TEST]
 """What a webhook of the site can be told of."""
 
 
-class SiteWebhook(WebhookForm):
+class SiteWebhook(ChecksAddress, WebhookForm):
     """The address of a webhook of the site, what it is told of, and whether it is on."""
 
     url = WebhookAddress(label="Address", widget=UnfoldAdminTextInputWidget)
@@ -95,6 +96,10 @@ class WebhookAdmin(ListPages):
     def in_state(self, obj: Webhook) -> str:
         """Show whether it is on, and why not."""
         return "On" if obj.on else f"Off. {obj.off_reason}".strip()
+
+    def get_deleted_objects(self, objs: Iterable[Webhook], request: HttpRequest) -> Gone:
+        """Return what the question says before webhooks are deleted: what they were told goes along."""
+        return going(chosen := list(objs), deliveries=Delivery.objects.filter(webhook__in=chosen).count())
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: SiteWebhook, change: bool) -> None:
         """Make it, or change what was changed."""

@@ -1624,6 +1624,11 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("next_at__isnull", False)), fields=["next_at"], name="delivery_due"
                     ),
+                    models.Index(
+                        condition=models.Q(("next_at__isnull", False)),
+                        fields=["webhook", "next_at"],
+                        name="delivery_next",
+                    ),
                     models.Index(fields=["webhook", "-id"], name="delivery_log"),
                 ],
                 "constraints": [

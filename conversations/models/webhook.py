@@ -93,6 +93,7 @@ class Delivery(models.Model):
         constraints = [models.UniqueConstraint(fields=["webhook", "message_id"], name="one_delivery_per_event")]
         indexes = [
             models.Index(fields=["next_at"], name="delivery_due", condition=Q(next_at__isnull=False)),
+            models.Index(fields=["webhook", "next_at"], name="delivery_next", condition=Q(next_at__isnull=False)),
             models.Index(fields=["webhook", "-id"], name="delivery_log"),
         ]
 

@@ -323,9 +323,9 @@ def _count_failure(trigger: Trigger, why: str, prompt: Prompt | None = None) -> 
     """Count a failure, and switch the trigger off after as many in a row as the setting says."""
     trigger.failures += 1
     most = settings.AGENTSITE_TRIGGER_FAILURES
-    if trigger.failures >= most and not trigger.off_reason:
+    if off := trigger.failures >= most and not trigger.off_reason:
         trigger.off_reason = f"It failed {trigger.failures} times in a row."
         title = f"{trigger.name}: it failed {trigger.failures} times in a row"
         notify(trigger.owner, NoticeKind.TRIGGER, title=title, link=trigger.get_absolute_url())
     trigger.save(update_fields=["failures", "off_reason"])
-    tell_of_failure(trigger, why, prompt)
+    tell_of_failure(trigger, why, prompt, off=off)

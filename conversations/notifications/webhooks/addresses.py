@@ -52,7 +52,7 @@ def checked(url: URL) -> list[str]:
         if any(address in network for network in settings.AGENTSITE_WEBHOOK_NETWORKS):
             continue
         if not is_public(address):
-            raise BadAddress(f"{host} leads to {text}, which is not a public address.")
+            raise BadAddress(f"{host} does not lead to a public address.")
         if url.scheme != SECURE:
             raise BadAddress("Only https is allowed for public addresses.")
     return texts

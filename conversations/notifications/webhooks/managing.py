@@ -107,10 +107,12 @@ def drop_waiting(deliveries: QuerySet[Delivery], why: str) -> None:
 
 
 def send_test(webhook: Webhook) -> None:
-    """Send a webhook a test, in the next round of a worker. Raises NotOn."""
+    """Send a webhook a test, in the next round of a worker: the one that waits, if one does. Raises NotOn."""
     if not webhook.on:
         raise NotOn
     at = now()
+    if webhook.deliveries.filter(event=Event.TEST, state=DeliveryState.WAITING).update(next_at=at):
+        return
     body = canonical({"type": Event.TEST, "timestamp": at.isoformat(), "data": {"message": "This is a test."}})
     id = f"msg_{get_random_string(32)}"
     Delivery.objects.create(webhook=webhook, event=Event.TEST, message_id=id, body=body, next_at=at)

@@ -7,6 +7,7 @@ they lead was not checked.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 import time
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ from yarl import URL
 
 from conversations.notifications.webhooks.addresses import BadAddress, checked, parsed
 from conversations.notifications.webhooks.signing import signature
+
+logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS, TOTAL_SECONDS = 10, 15
 READ_MOST = 64 * 1024
@@ -44,6 +47,12 @@ class Outcome:
     retry_seconds: float = 0
 
     @property
+    def away(self) -> bool:
+        """Whether the receiver cannot take anything for now, rather than not this."""
+        busy = self.status is None or self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= 500
+        return bool(self.error) and busy
+
+    @property
     def gone(self) -> bool:
         """Whether the receiver wants no more webhooks."""
         return self.status == HTTPStatus.GONE
@@ -60,6 +69,9 @@ def post(address: str, secret: str, id: str, body: str) -> Outcome:
         return Outcome(error=f"There was no whole answer within {TOTAL_SECONDS} seconds.")
     except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as error:
         return Outcome(error=f"There was no answer: {_said(error)}")
+    except Exception as error:  # a try that was not recorded would be made again for ever
+        logger.exception("a webhook could not be sent")
+        return Outcome(error=f"It could not be sent: {type(error).__name__}.")
 
 
 def _headers(secret: str, id: str, body: bytes) -> dict[str, str]:
@@ -98,11 +110,16 @@ def _retry_seconds(text: str) -> float:
         return float(text)
     try:
         return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):  # a date without a zone cannot be subtracted
+    except (ValueError, TypeError, OverflowError):  # a date without a zone cannot be subtracted
         return 0.0
 
 
 def _said(error: Exception) -> str:
+    """Return what went wrong, without the address, of which a part may be a secret."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return error.message[:250]
+    if isinstance(error, aiohttp.InvalidURL):
+        return type(error).__name__
     return (str(error) or type(error).__name__)[:250]
 
 

@@ -14,12 +14,13 @@ from random import SystemRandom
 from time import monotonic
 
 from django.db import Error, connection
-from django.db.models import F, Min
+from django.db.models import F
 
 from conversations.models import Delivery, DeliveryState, Webhook
 from conversations.notifications.webhooks.managing import (
     NOT_ALLOWED,
     PERMISSION,
+    SWITCHED_OFF,
     drop_waiting,
     now,
     secret_of,
@@ -40,10 +41,12 @@ CLAIM_SECONDS = 120
 """After which a try counts as cut off: far longer than one lasts."""
 AT_ONCE = 50
 """Deliveries to one webhook in a row; the next round follows in seconds."""
+ROUND_SECONDS = 20.0
+"""After which a webhook makes room for another one: a slow receiver keeps its thread no longer."""
 THREADS_MOST = 8
 """Webhooks that are sent to at the same time."""
 REST_SECONDS = 15
-"""How long a webhook rests after a failed try, whatever else is due."""
+"""How long a webhook rests whose receiver cannot take anything for now, whatever else is due."""
 FAILING_MOST = timedelta(days=5)
 """A webhook at which everything has failed for so long is switched off."""
 UNREADABLE = "Its secret cannot be read, because SECRET_KEY was changed. Make a new one."
@@ -55,13 +58,18 @@ class Sender:
     def __init__(self) -> None:
         self._threads: dict[int, threading.Thread] = {}  # by webhook
         self._rests: dict[int, float] = {}  # until when each webhook rests, by the monotonic clock
+        self._served: dict[int, float] = {}  # when each last had a thread
 
     def look(self) -> None:
         """Start sending what is due, unless a webhook needs a pause. Returns at once."""
         self._threads = {pk: thread for pk, thread in self._threads.items() if thread.is_alive()}
         free = THREADS_MOST - len(self._threads)
+        if not free:
+            return
         ready = [pk for pk in due() if pk not in self._threads and self._rests.get(pk, 0) <= monotonic()]
-        for pk in ready[: max(free, 0)]:
+        ready.sort(key=lambda pk: self._served.get(pk, 0.0))  # else those with a backlog come first for ever
+        for pk in ready[:free]:
+            self._served[pk] = monotonic()
             self._threads[pk] = threading.Thread(target=self._round, args=[pk], name="webhooks", daemon=True)
             self._threads[pk].start()
 
@@ -79,9 +87,8 @@ class Sender:
 
 
 def due() -> list[int]:
-    """Return the webhooks that have something due, by primary key, those that wait longest first."""
-    waiting = Delivery.objects.filter(next_at__lte=now()).order_by().values("webhook")
-    return [row["webhook"] for row in waiting.annotate(first=Min("next_at")).order_by("first")]
+    """Return the webhooks that have something due, by primary key."""
+    return list(Delivery.objects.filter(next_at__lte=now()).order_by().values_list("webhook", flat=True).distinct())
 
 
 def send_due() -> int:
@@ -93,22 +100,30 @@ def send_due() -> int:
 
 
 def serve(pk: int) -> bool:
-    """Send a webhook what is due, at most AT_ONCE, up to the first failure. Return whether there was none."""
+    """Send a webhook what is due, for a round. Return False if its receiver cannot take anything for now."""
+    until = monotonic() + ROUND_SECONDS
     for _ in range(AT_ONCE):
-        delivery = _claim(pk)
+        delivery = _claim(pk) if monotonic() < until else None
         if delivery is None:
             return True
-        if delivery.webhook.user and not delivery.webhook.user.has_perm(PERMISSION):
-            drop_waiting(delivery.webhook.deliveries.all(), NOT_ALLOWED)
+        if why := _why_not(delivery.webhook):
+            drop_waiting(delivery.webhook.deliveries.all(), why)
             return True
         secret = secret_of(delivery.webhook)
         outcome = Outcome(error=UNREADABLE)
         if secret:
             outcome = post(delivery.webhook.url, secret, delivery.message_id, delivery.body)
         _record(delivery, outcome)
-        if outcome.error:
+        if outcome.away:
             return False
     return True
+
+
+def _why_not(webhook: Webhook) -> str:
+    """Return why a webhook gets nothing; "" if it does."""
+    if not webhook.on:  # it was switched off while this was being stored
+        return SWITCHED_OFF
+    return NOT_ALLOWED if webhook.user and not webhook.user.has_perm(PERMISSION) else ""
 
 
 def _claim(pk: int) -> Delivery | None:
@@ -139,15 +154,15 @@ def _record(delivery: Delivery, outcome: Outcome) -> None:
         answer=outcome.answer,
         delivered_at=at if state == DeliveryState.DELIVERED else None,
     )
-    this = Webhook.objects.filter(pk=delivery.webhook_id)
+    this = Webhook.objects.filter(pk=delivery.webhook_id, url=delivery.webhook.url)  # of another, this says nothing
     if not outcome.error:
         this.exclude(failing_since=None).update(failing_since=None)
         return
     logger.warning("a webhook was not delivered: %s", outcome.error, extra={"webhook": delivery.webhook_id})
     this.filter(failing_since=None).update(failing_since=at)
-    if outcome.gone:
+    if outcome.gone and this.exists():
         switch_off(delivery.webhook, "Its receiver answered 410: it wants no more webhooks.")
-    elif this.filter(failing_since__lte=at - FAILING_MOST).exists():
+    elif state == DeliveryState.FAILED and this.filter(failing_since__lte=at - FAILING_MOST).exists():
         switch_off(delivery.webhook, f"Nothing could be delivered for {FAILING_MOST.days} days.")
 
 

@@ -92,12 +92,11 @@ def tell_of_gates() -> int:
     return len(untold)
 
 
-def tell_of_failure(trigger: Trigger, why: str, prompt: Prompt | None) -> None:
+def tell_of_failure(trigger: Trigger, why: str, prompt: Prompt | None, *, off: bool) -> None:
     """Record, in the open transaction, which webhooks are told that a firing of this trigger failed.
 
-    Its owner's is told if that switched the trigger off.
+    `off`: that switched the trigger off. Its owner's is told then.
     """
-    off = bool(trigger.off_reason)
     told = [
         webhook
         for webhook in standing()
@@ -193,12 +192,15 @@ def _link(path: str) -> str:
 def _tell(
     webhooks: Iterable[Webhook], event: Event, subject: list[Any], at: datetime, data: dict[str, Any], **of: Any
 ) -> None:
-    """Record one delivery for each of these webhooks, unless it is there already. `of`: what it goes with."""
+    """Record, in the open transaction, one delivery for each of these webhooks, unless it is there already.
+
+    `of`: what it goes with. Webhooks that were switched off or deleted since they were looked up get none.
+    """
     said = canonical([event, *subject, at.isoformat()])
     id = f"msg_{hashlib.sha256(said.encode()).hexdigest()[:32]}"
     body = canonical({"type": event, "timestamp": at.isoformat(), "data": data})
-    told = list(webhooks)
-    if told:
+    if pks := [webhook.pk for webhook in webhooks]:
+        still = Webhook.objects.select_for_update(no_key=True).filter(pk__in=pks, on=True).order_by("pk")
         delivery = {"event": event, "message_id": id, "body": body, "next_at": now(), **of}
-        rows = [Delivery(webhook=webhook, **delivery) for webhook in told]
+        rows = [Delivery(webhook=webhook, **delivery) for webhook in still]
         Delivery.objects.bulk_create(rows, ignore_conflicts=True)

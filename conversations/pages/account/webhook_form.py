@@ -14,7 +14,7 @@ from conversations.pages.account.forms import Styled
 
 
 class WebhookAddress(forms.CharField):
-    """The address of a webhook, if one may be sent there now."""
+    """The address of a webhook."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=URL_MOST, **options)
@@ -22,14 +22,26 @@ class WebhookAddress(forms.CharField):
     def clean(self, value: Any) -> Any:
         """Return the address as it is stored."""
         try:
-            url = parsed(super().clean(value))
-            checked(url)
+            return str(parsed(super().clean(value)))
         except BadAddress as error:
             raise forms.ValidationError(str(error)) from error
-        return str(url)
 
 
-class OwnWebhook(Styled, forms.Form):
+class ChecksAddress(forms.BaseForm):
+    """A form that takes a new address only if a webhook may be sent there now. The old one may have gone since."""
+
+    def clean_url(self) -> str:
+        """Return the address."""
+        url: str = self.cleaned_data["url"]
+        try:
+            if url != self.get_initial_for_field(self.fields["url"], "url"):
+                checked(parsed(url))
+        except BadAddress as error:
+            raise forms.ValidationError(str(error)) from error
+        return url
+
+
+class OwnWebhook(Styled, ChecksAddress, forms.Form):
     """The address of a person's webhook. `row`: the webhook, if they have one; `last`: what was sent to it last."""
 
     url = WebhookAddress(

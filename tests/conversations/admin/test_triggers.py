@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from conversations.models import FiringState, Prompt, Trigger
+from conversations.models import Event, FiringState, Prompt, Trigger
+from conversations.notifications.webhooks import managing as webhooks
 from conversations.prompts import killswitch
 from conversations.triggers import managing
 from tests.conversations.admin.test_grants import client
@@ -75,6 +76,8 @@ def test_who_may_change_them_pauses_and_resumes(ann: User, kim: User, clock: Sti
 def test_who_may_delete_them_does_so_after_a_question(ann: User, kim: User, clock: StillClock) -> None:
     trigger = clock.every(ann)
     clock.passes(minutes=5)
+    webhook, _ = webhooks.make("https://1.1.1.1/hook")
+    webhook.deliveries.create(event=Event.TRIGGER, message_id="m", body="{}", trigger=trigger)
     address, chosen = f"{LIST}{trigger.pk}/delete/", {"action": "delete_selected", "_selected_action": [trigger.pk]}
     client(kim, "view_trigger", "change_trigger").post(LIST, {**chosen, "post": "yes"})
     assert client(kim).post(address, {"post": "yes"}).status_code == 403

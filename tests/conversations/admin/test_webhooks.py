@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.contrib.auth.models import User
@@ -32,7 +35,7 @@ def act(client: Client, where: str, action: str, *rows: Any) -> Any:
 
 def test_one_of_the_site_is_made_and_its_secret_shown_once(client: Client, chief: User) -> None:
     refused = client.post(f"{HOOKS}add/", {"url": "https://10.0.0.1/", "events": ["turn.ended"]})
-    assert "not a public address" in refused.text
+    assert "does not lead to a public address" in refused.text
     made = client.post(f"{HOOKS}add/", {"url": URL, "events": ["turn.ended"]})
     webhook = Webhook.objects.get()
     assert (webhook.user, webhook.events, webhook.on) == (None, ["turn.ended"], True)
@@ -48,6 +51,21 @@ def test_one_of_the_site_is_made_and_its_secret_shown_once(client: Client, chief
     webhook.refresh_from_db()
     assert secret_of(webhook) != before
     assert escape(secret_of(webhook)) in anew.text
+
+
+def test_one_whose_host_is_gone_is_still_switched_and_deleted(
+    client: Client, chief: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook, _ = managing.make(URL, events=["turn.ended"])
+    managing.send_test(webhook)
+    monkeypatch.setattr(socket, "getaddrinfo", Mock(side_effect=OSError))
+    client.post(f"{HOOKS}{webhook.pk}/change/", {"url": URL, "events": ["trigger.failed"]})
+    webhook.refresh_from_db()
+    assert (webhook.events, webhook.on) == (["trigger.failed"], False)
+    asked = client.get(f"{HOOKS}{webhook.pk}/delete/")
+    assert "Webhooks: 1 Deliveries: 1" in " ".join(re.sub("<[^>]*>", "", asked.text).split())
+    client.post(f"{HOOKS}{webhook.pk}/delete/", {"post": "yes"})
+    assert not Webhook.objects.exists()
 
 
 def test_that_of_a_person_can_only_be_switched(client: Client, chief: User) -> None:

@@ -55,7 +55,7 @@ def test_the_secret_is_shown_once_and_can_be_made_anew(client: Client, may: User
 
 
 def test_an_address_to_which_nothing_may_be_sent_is_refused_at_its_field(client: Client, may: User) -> None:
-    for url, why in (("https://10.0.0.1/", "not a public address"), ("http://1.1.1.1/", "Only https")):
+    for url, why in (("https://10.0.0.1/", "does not lead to a public address"), ("http://1.1.1.1/", "Only https")):
         refused = post(client, **{"webhook-url": url})
         assert refused.status_code == 400
         assert re.search(rf'id="id_webhook-url_error"[^>]*>.*{why}', refused.text, re.DOTALL)

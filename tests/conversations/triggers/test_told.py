@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from conversations.models import Delivery, Trigger
 from conversations.notifications.webhooks import managing
-from conversations.triggers.firing import fire_due
+from conversations.triggers.firing import fire_due, fire_if_due
 from tests.conversations.support import person
 from tests.conversations.triggers.conftest import StillClock
 
@@ -37,5 +37,7 @@ def test_a_trigger_that_fails_is_told(bob: User, clock: StillClock, settings: py
     last = json.loads(Delivery.objects.get(webhook__user=ann).body)["data"]
     assert (last["trigger"], last["owner"], last["failures"], last["switched_off"]) == (trigger.pk, "ann", 2, True)
     assert last["reason"] == trigger.firings.latest("pk").reason
+    fire_if_due(trigger.pk, by_hand=True)  # it fails again, but it is off already
+    assert told()[3:] == [("trigger.failed", None)]
     trigger.delete()
     assert told() == []

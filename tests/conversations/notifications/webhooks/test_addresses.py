@@ -39,7 +39,7 @@ def test_only_addresses_that_everybody_can_reach_are_public() -> None:
     "host", ["localhost", "127.1", "2130706433", "0x7f.1", "0", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1%25lo]"]
 )
 def test_no_spelling_of_a_private_address_is_taken(host: str) -> None:
-    with pytest.raises(BadAddress, match=r"not a public address|has no address|not a valid URL"):
+    with pytest.raises(BadAddress, match=r"not lead to a public address|has no address|not a valid URL"):
         checked(parsed(f"https://{host}/"))
 
 
@@ -75,7 +75,7 @@ def test_plain_http_is_only_for_the_networks_of_the_setting(settings: Any) -> No
 def test_a_name_with_one_private_address_among_others_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (text, 443)) for text in ("1.1.1.1", "10.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: both)
-    with pytest.raises(BadAddress, match=r"leads to 10\.0\.0\.1"):
+    with pytest.raises(BadAddress, match=r"does not lead to a public"):
         checked(URL("https://example.org/"))
 
 
@@ -95,7 +95,7 @@ def test_a_name_is_looked_up_once_for_each_try(receiver: Receiver, monkeypatch: 
     assert post(url, new_secret(), "msg_1", "{}").status == 204
     assert len(asked) == 1
     assert receiver.got[0].headers["Host"].startswith("rebind.example:")
-    assert "leads to 10.0.0.1" in post(url, new_secret(), "msg_2", "{}").error
+    assert "does not lead to a public" in post(url, new_secret(), "msg_2", "{}").error
     assert len(receiver.got) == 1
 
 

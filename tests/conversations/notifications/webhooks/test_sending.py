@@ -8,6 +8,7 @@ import hmac
 import json
 import threading
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +23,7 @@ from conversations.notifications.webhooks import managing, posting
 from conversations.notifications.webhooks.sending import TRIES, WAITS_SECONDS, Sender, send_due
 from conversations.triggers.hooks.proofs import proven_id
 from conversations.worker.sweeping import sweep_old
-from tests.conversations.notifications.webhooks.receiver import Receiver, receiving
+from tests.conversations.notifications.webhooks.receiver import Answer, Receiver, receiving
 from tests.conversations.support import person
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +83,10 @@ def test_what_fails_is_tried_eight_times_over_a_day_and_then_again_only_by_hand(
     assert {got.headers["webhook-id"] for got in receiver.got} == {only().message_id}
 
 
-@pytest.mark.parametrize(("asked", "seconds"), [("1800", 1800), ("999999", 6 * 3600), ("soon", 5)])
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [("1800", 1800), ("999999", 6 * 3600), ("soon", 5), ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", 5)],
+)
 def test_a_receiver_may_ask_for_time_within_bounds(receiver: Receiver, asked: str, seconds: float) -> None:
     prepared(receiver)
     receiver.answer = lambda: (503, {"Retry-After": asked}, b"")
@@ -112,11 +116,11 @@ def test_one_at_which_all_fails_for_days_is_switched_off_and_its_owner_is_told(r
     webhook, _ = prepared(receiver, user=ann)
     receiver.answer = lambda: (500, {}, b"")
     send_due()
-    Webhook.objects.update(failing_since=F("failing_since") - timedelta(days=4.9))
+    Webhook.objects.update(failing_since=F("failing_since") - timedelta(days=6))
     passes(WAITS_SECONDS[0] * 1.2)
     send_due()
-    assert Webhook.objects.get().on
-    Webhook.objects.update(failing_since=F("failing_since") - timedelta(days=0.2))
+    assert Webhook.objects.get().on  # it may have had nothing else to send for a week
+    Delivery.objects.update(tries=TRIES - 1)
     passes(WAITS_SECONDS[1] * 1.2)
     send_due()
     assert Webhook.objects.get().off_reason == "Nothing could be delivered for 5 days."
@@ -206,6 +210,56 @@ def test_two_processes_make_one_try(receiver: Receiver) -> None:
     receiver.answer = meanwhile
     assert send_due() == 1
     assert (found, len(receiver.got), only().tries) == ([0], 1, 1)
+
+
+def test_what_a_receiver_refuses_keeps_nothing_else_from_it(receiver: Receiver) -> None:
+    """While one that can take nothing for now is left alone."""
+    webhook, _ = prepared(receiver)
+    for number in range(2):
+        webhook.deliveries.create(event=Event.ENDED, message_id=f"m{number}", body="{}", next_at=timezone.now())
+    answers: Iterator[Answer] = iter([(400, {}, b""), (204, {}, b""), (503, {}, b""), (204, {}, b"")])
+    receiver.answer = lambda: next(answers)
+    send_due()
+    assert [delivery.status for delivery in Delivery.objects.order_by("pk")] == [400, 204, 503]
+    assert len(receiver.got) == 3
+    more = webhook.deliveries.create(event=Event.ENDED, message_id="more", body="{}", next_at=timezone.now())
+    send_due()
+    more.refresh_from_db()
+    assert more.state == "delivered"
+
+
+def test_whatever_goes_wrong_is_a_try(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared(receiver)
+    monkeypatch.setattr(posting, "_headers", lambda *_: 1 / 0)
+    send_due()
+    assert (only().tries, only().error) == (1, "It could not be sent: ZeroDivisionError.")
+
+
+def test_what_is_no_answer_tells_nobody_the_address(receiver: Receiver) -> None:
+    prepared(receiver)
+    receiver.answer = lambda: (200, {"Transfer-Encoding": "chunked", "Content-Length": "nonsense"}, b"")
+    send_due()
+    assert only().error.startswith("There was no answer: ")
+    assert "a=b" not in only().error
+
+
+def test_gone_from_an_address_that_was_left_says_nothing_of_the_new_one(receiver: Receiver) -> None:
+    webhook, _ = prepared(receiver)
+
+    def moved() -> tuple[int, dict[str, str], bytes]:
+        Webhook.objects.update(url="https://1.1.1.1/new")
+        return 410, {}, b""
+
+    receiver.answer = moved
+    send_due()
+    webhook.refresh_from_db()
+    assert (webhook.on, webhook.off_reason) == (True, "")
+
+
+def test_a_test_that_waits_is_the_one_that_is_sent(receiver: Receiver) -> None:
+    webhook, _ = prepared(receiver)
+    managing.send_test(webhook)
+    assert only().next_at
 
 
 @pytest.mark.django_db(transaction=True)
