@@ -243,11 +243,13 @@ def test_what_is_no_answer_tells_nobody_the_address(receiver: Receiver) -> None:
     assert "a=b" not in only().error
 
 
+@pytest.mark.django_db(transaction=True)
 def test_gone_from_an_address_that_was_left_says_nothing_of_the_new_one(receiver: Receiver) -> None:
     webhook, _ = prepared(receiver)
 
     def moved() -> tuple[int, dict[str, str], bytes]:
         Webhook.objects.update(url="https://1.1.1.1/new")
+        connection.close()
         return 410, {}, b""
 
     receiver.answer = moved
