@@ -7,7 +7,9 @@ they lead was not checked.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import ssl
 import time
 from collections.abc import Mapping
@@ -116,11 +118,18 @@ def _retry_seconds(text: str) -> float:
 
 def _said(error: Exception) -> str:
     """Return what went wrong, without the address, of which a part may be a secret."""
-    if isinstance(error, aiohttp.ClientResponseError):
-        return error.message[:250]
-    if isinstance(error, aiohttp.InvalidURL):
-        return type(error).__name__
-    return (str(error) or type(error).__name__)[:250]
+    match error:
+        case aiohttp.ClientResponseError(message=said):
+            pass
+        case aiohttp.ClientConnectorCertificateError():
+            said = "its certificate is not one to trust."
+        case aiohttp.ClientConnectorError(os_error=OSError(errno=int(number))) if number in errno.errorcode:
+            said = os.strerror(number)
+        case aiohttp.InvalidURL():
+            said = ""
+        case _:
+            said = str(error)
+    return (said or type(error).__name__)[:250]
 
 
 class _Known(AbstractResolver):

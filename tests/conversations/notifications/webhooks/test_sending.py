@@ -23,6 +23,7 @@ from conversations.notifications.webhooks import managing, posting
 from conversations.notifications.webhooks.sending import TRIES, WAITS_SECONDS, Sender, send_due
 from conversations.triggers.hooks.proofs import proven_id
 from conversations.worker.sweeping import sweep_old
+from tests.agentsite.processes import free_port
 from tests.conversations.notifications.webhooks.receiver import Answer, Receiver, receiving
 from tests.conversations.support import person
 
@@ -241,6 +242,13 @@ def test_what_is_no_answer_tells_nobody_the_address(receiver: Receiver) -> None:
     send_due()
     assert only().error.startswith("There was no answer: ")
     assert "a=b" not in only().error
+
+
+def test_a_receiver_that_is_not_there_is_told_in_plain_words(receiver: Receiver) -> None:
+    prepared(receiver)
+    Webhook.objects.update(url=f"http://127.0.0.1:{free_port()}/hook")
+    send_due()
+    assert (only().status, only().error) == (None, "There was no answer: Connection refused")
 
 
 @pytest.mark.django_db(transaction=True)
