@@ -85,10 +85,11 @@ def tell_of_gates() -> int:
         .defer("data")
     )
     for gate in found.order_by("pk"):
+        told = _told_of(gate, webhooks)  # before the transaction: who may decide takes many queries
         with transaction.atomic():
             seen = Output.objects.filter(UNTOLD, pk=gate.pk, gate=gate.gate, gate_path=gate.gate_path)
-            if seen.update(told_gate=F("gate"), told_path=F("gate_path")) and webhooks and gate.gate:
-                _tell_of_gate(gate, webhooks)
+            if seen.update(told_gate=F("gate"), told_path=F("gate_path")) and told:
+                _tell_of_gate(gate, told)
     return len(untold)
 
 
@@ -116,11 +117,16 @@ def tell_of_failure(trigger: Trigger, why: str, prompt: Prompt | None, *, off: b
     _tell(told, Event.TRIGGER, [trigger.pk], timezone.now(), data, prompt=prompt, trigger=trigger)
 
 
-def _tell_of_gate(gate: Output, webhooks: Iterable[Webhook]) -> None:
+def _told_of(gate: Output, webhooks: Iterable[Webhook]) -> list[Webhook]:
+    """Return the webhooks that are told of this gate: not those that were made after it was opened."""
     asked_at, by = gate.asked_at, Actor.parse(gate.decided_by)
     if asked_at is None or _is_hidden(gate.prompt) or by.kind in (Kind.GRANT, Kind.RULE):  # those ask nobody
-        return
-    younger = [webhook for webhook in webhooks if webhook.created_at <= asked_at and _is_told_of(webhook, gate)]
+        return []
+    return [webhook for webhook in webhooks if webhook.created_at <= asked_at and _is_told_of(webhook, gate)]
+
+
+def _tell_of_gate(gate: Output, webhooks: Iterable[Webhook]) -> None:
+    asked_at, by = gate.asked_at or timezone.now(), Actor.parse(gate.decided_by)
     subject = [gate.prompt_id, gate.gate_path]
     data = {
         "approval": gate.pk,
@@ -132,10 +138,10 @@ def _tell_of_gate(gate: Output, webhooks: Iterable[Webhook]) -> None:
         "link": _link(reverse("approval", args=[gate.pk])),
     }
     if gate.told_path != gate.gate_path:  # that it was requested was not told yet; it may be decided already
-        told = [webhook for webhook in younger if webhook.user or Event.REQUESTED in webhook.events]
+        told = [webhook for webhook in webhooks if webhook.user or Event.REQUESTED in webhook.events]
         _tell(told, Event.REQUESTED, subject, asked_at, data, prompt=gate.prompt)
     if gate.gate != GateState.PENDING:
-        told = [webhook for webhook in younger if webhook.user or Event.DECIDED in webhook.events]
+        told = [webhook for webhook in webhooks if webhook.user or Event.DECIDED in webhook.events]
         who = User.objects.filter(pk=by.pk or 0).first() if by.kind == Kind.USER else None
         data |= {"decision": gate.gate, "decided_by": who.get_username() if who else None}
         _tell(told, Event.DECIDED, subject, gate.decided_at or timezone.now(), data, prompt=gate.prompt)
