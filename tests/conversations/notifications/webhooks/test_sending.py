@@ -218,12 +218,14 @@ def test_what_a_receiver_refuses_keeps_nothing_else_from_it(receiver: Receiver) 
     webhook, _ = prepared(receiver)
     for number in range(2):
         webhook.deliveries.create(event=Event.ENDED, message_id=f"m{number}", body="{}", next_at=timezone.now())
+    passes(1)
     answers: Iterator[Answer] = iter([(400, {}, b""), (204, {}, b""), (503, {}, b""), (204, {}, b"")])
     receiver.answer = lambda: next(answers)
     send_due()
     assert [delivery.status for delivery in Delivery.objects.order_by("pk")] == [400, 204, 503]
     assert len(receiver.got) == 3
     more = webhook.deliveries.create(event=Event.ENDED, message_id="more", body="{}", next_at=timezone.now())
+    Delivery.objects.filter(pk=more.pk).update(next_at=F("next_at") - timedelta(hours=1))
     send_due()
     more.refresh_from_db()
     assert more.state == "delivered"
