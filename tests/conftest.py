@@ -13,11 +13,17 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from tests.budget import set_budget
+from tests.budget import commit_number, set_budget
 
 SERVICES = ("postgres", "browser", "crash", "clients")  # markers; pyproject.toml says what each needs
 FOLDERS = {"browser": ("browser",), "crash": ("crash", "canary"), "clients": ("clients",)}
 """Where `make test-browser` and the like look for such tests: to collect all others takes a minute."""
+BY_TURNS = (
+    "tests/agentsite/test_serve.py", "tests/agentsite/test_start.py", "tests/attacks/test_bodies.py",
+    "tests/conversations/context/", "tests/conversations/push/test_processes.py", "tests/docs/test_startagentapp.py",
+    "tests/passthrough/", "tests/plugins/test_process_trees.py", "tests/workflows/test_secrets.py",
+)  # fmt: skip
+"""Tests that start whole sites, or many processes: with `--by-turns` half of them run for a commit."""
 DATABASE = {"db", "transactional_db"}
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
@@ -34,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_part,
         metavar="K/N",
         help="run only the K-th of N parts of the files, counted from 0; what is marked postgres runs in any case",
+    )
+    parser.addoption(
+        "--by-turns",
+        action="store_true",
+        help="of the tests that start sites, run only half; which half differs from commit to commit",
     )
 
 
@@ -61,8 +72,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     skipped = [] if config.getoption("services") else [item for item in items if _needs(item)]
     config.stash[LEFT_OUT] = Counter(_needs(item)[0] for item in skipped)
     left_out = {*skipped, *_of_other_parts(config.getoption("part"), items)}
+    if config.getoption("by_turns"):
+        left_out |= {item for item in items if item.nodeid.startswith(BY_TURNS) and not _is_its_turn(item.nodeid)}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
+
+
+def _is_its_turn(nodeid: str) -> bool:
+    return zlib.crc32(nodeid.encode()) % 2 == commit_number() % 2
 
 
 def _of_other_parts(part: tuple[int, int] | None, items: list[pytest.Item]) -> list[pytest.Item]:
