@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def away(self) -> bool:
-        """Whether the receiver cannot take anything for now, rather than not this."""
+        """Whether the receiver can take nothing at the moment, rather than refuses this one delivery."""
         busy = self.status is None or self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= 500
         return bool(self.error) and busy
 
@@ -122,7 +122,7 @@ def _said(error: Exception) -> str:
         case aiohttp.ClientResponseError(message=said):
             pass
         case aiohttp.ClientConnectorCertificateError():
-            said = "its certificate is not one to trust."
+            said = "its certificate cannot be trusted."
         case aiohttp.ClientConnectorError(os_error=OSError(errno=int(number))) if number in errno.errorcode:
             said = os.strerror(number)
         case aiohttp.InvalidURL():

@@ -46,7 +46,7 @@ ROUND_SECONDS = 20.0
 THREADS_MOST = 8
 """Webhooks that are sent to at the same time."""
 REST_SECONDS = 15
-"""How long a webhook rests whose receiver cannot take anything for now, whatever else is due."""
+"""How long a webhook rests whose receiver can take nothing at the moment."""
 FAILING_MOST = timedelta(days=5)
 """A webhook at which everything has failed for so long is switched off."""
 UNREADABLE = "Its secret cannot be read, because SECRET_KEY was changed. Make a new one."
@@ -100,7 +100,7 @@ def send_due() -> int:
 
 
 def serve(pk: int) -> bool:
-    """Send a webhook what is due, for a round. Return False if its receiver cannot take anything for now."""
+    """Send a webhook what is due, for a round. Return False if its receiver can take nothing at the moment."""
     until = monotonic() + ROUND_SECONDS
     for _ in range(AT_ONCE):
         delivery = _claim(pk) if monotonic() < until else None

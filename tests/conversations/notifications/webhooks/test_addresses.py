@@ -112,7 +112,7 @@ def test_a_receiver_must_prove_its_name(settings: Any, tmp_path: Path, monkeypat
         url = receiver.url.replace("127.0.0.1", "secure.example")
         outcome = post(url, new_secret(), "msg_1", "{}")
         assert (outcome.status, receiver.got, names) == (None, [], ["secure.example"])
-        assert outcome.error == "There was no answer: its certificate is not one to trust."
+        assert outcome.error == "There was no answer: its certificate cannot be trusted."
 
 
 def certificate(folder: Path, name: str) -> Path:
