@@ -1,4 +1,4 @@
-"""Configuration that people change on the site."""
+"""System prompts, their versions, and which agent has which."""
 
 from __future__ import annotations
 
@@ -10,26 +10,6 @@ from django.db.models import Q
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
-
-
-class Skill(models.Model):
-    """A skill: knowledge for an agent. It always sees the description, and the full text while the skill is active."""
-
-    name = models.SlugField(max_length=64, unique=True, help_text="What the agent asks for it by.")
-    description = models.CharField(
-        max_length=1024, help_text="When to use it: all that the agent knows before it does."
-    )
-    body = models.TextField(help_text="What the agent is told while the skill is active, as Markdown.")
-    tools = models.JSONField(
-        default=list, blank=True, help_text="Names of tools that are offered only while it is active."
-    )
-    enabled = models.BooleanField(default=True, help_text="Agents see only enabled skills.")
-
-    class Meta:
-        ordering = ["name"]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class ChangedMeanwhile(Exception):
@@ -134,25 +114,3 @@ class AgentPrompt(models.Model):
 
     def __str__(self) -> str:
         return self.policy
-
-
-class Suggestion(models.Model):
-    """A message that the page of a new conversation suggests, in place of those of the demo model."""
-
-    SHOWN_MOST = 3
-
-    text = models.CharField(max_length=200, help_text="What is sent when somebody clicks it.")
-    order = models.PositiveSmallIntegerField(
-        default=1, help_text=f"The lowest comes first. The first {SHOWN_MOST} are shown."
-    )
-
-    class Meta:
-        ordering = ["order", "id"]
-
-    def __str__(self) -> str:
-        return self.text
-
-    @classmethod
-    def shown(cls) -> list[str]:
-        """Return the texts that are shown, in order; none if no administrator wrote any."""
-        return list(cls.objects.values_list("text", flat=True)[: cls.SHOWN_MOST])
