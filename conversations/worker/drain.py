@@ -35,6 +35,7 @@ from conversations.ledger.group_commit import GroupCommit
 from conversations.prompts import killswitch
 from conversations.worker import hosts
 from conversations.worker.drafts import Drafts
+from conversations.worker.garbage import collect_seldom
 from conversations.worker.kept import Kept
 from conversations.worker.leases import LeaseKeeper
 from conversations.worker.processes import this_process
@@ -322,4 +323,5 @@ def drain(number: int = 0) -> int:
     if not hosts.take_drain(drain.host, number, drain.token, settings.AGENTSITE_LEASE_SECONDS):
         return 0
     connection.close()  # the loop's threads make their own
+    collect_seldom()
     return _run(drain())

@@ -8,9 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agents.engine.ledger import JSON, canonical
 from agents.engine.tools.tool import Tool, wire_name
+
+KEPT = 4096
+"""Tools of which the text is kept. An app may make new ones each round, so that it must end somewhere."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class OfferedTool:
 
 def snapshot_text(system: str, tools: Iterable[Tool]) -> str:
     """Return the system text and the tools, in their order, as canonical JSON. It is stored once per content."""
-    return canonical({"system": system, "tools": [_written(tool) for tool in tools]})
+    return f'{{"system":{canonical(system)},"tools":[{",".join(map(_written, tools))}]}}'
 
 
 def offered_tools(snapshot: str) -> list[OfferedTool]:
@@ -43,7 +47,8 @@ def offered_tools(snapshot: str) -> list[OfferedTool]:
     return found
 
 
-def _written(tool: Tool) -> list[JSON]:
+@lru_cache(maxsize=KEPT)
+def _written(tool: Tool) -> str:
     declared = {
         "title": tool.title,
         "preview": tool.preview,
@@ -51,4 +56,4 @@ def _written(tool: Tool) -> list[JSON]:
         "idempotent": tool.idempotent,
         "always_asks": tool.always_asks,
     }
-    return [wire_name(tool.name), tool.description, tool.schema, declared]
+    return canonical([wire_name(tool.name), tool.description, tool.schema, declared])

@@ -10,6 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Generic, Literal, cast
 
 from pydantic import BaseModel
@@ -342,6 +343,7 @@ def is_tool_name(name: str) -> bool:
     return re.fullmatch(NAME, name) is not None and not {name, wire_name(name)} & set(RESERVED)
 
 
+@lru_cache(maxsize=4096)
 def wire_name(name: str) -> str:
     """Return the name used with models, whose APIs allow only [A-Za-z0-9_-]{1,64} (R26)."""
     wire = re.sub(r"[^A-Za-z0-9_-]", "_", name)

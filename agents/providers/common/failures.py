@@ -28,8 +28,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from aiohttp import ClientConnectionError, ClientError
-from httpx2 import HTTPError
-from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, OpenAIError
+from httpx2 import HTTPError, TimeoutException
+from openai import APIConnectionError, APIStatusError, APITimeoutError, OpenAIError
 
 from agents.engine.errors import ProviderError
 from agents.engine.ledger import JSON
@@ -105,10 +105,8 @@ def opening_failed(error: Exception) -> ProviderError:
 
 def reading_failed(error: Exception) -> ProviderError:
     """Return the error for a failure in the middle of the answer."""
-    if isinstance(error, APITimeoutError) and not _is_cut_off(error):
+    if isinstance(error, TimeoutException) and not _is_cut_off(error):
         return ProviderError("The model server stopped sending its answer.", code="timeout", retryable=True)
-    if isinstance(error, APIError) and error.body is not None:
-        return reported(error.body)
     return stream_broken(_cause(error))
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol, cast
 from weakref import WeakKeyDictionary
 
 from httpx2 import AsyncByteStream, ReadTimeout, Response
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Timeout
-from openai._streaming import ServerSentEvent
 
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.provider import Answer, TextDelta
 from agents.engine.ledger import JSON
 from agents.providers.common import failures, prices
 from agents.providers.common.address import is_loopback, is_openai
+from agents.providers.common.sse import EventData
 
 CONNECT_SECONDS = 10.0
 """The longest time to reach the server."""
@@ -82,12 +84,13 @@ class ModelServer:
         Raises ProviderError, with one of the codes listed in `agents.providers.common.failures`.
         """
         try:
-            async with await self._open(path, body) as stream:
-                _check_is_stream(stream)
-                while not reader.ended and (event := await _next(stream)) is not None:
+            async with await self._open(path, body) as stream, aclosing(_events(stream.response)) as events:
+                async for event in events:
                     if text := reader.feed(event):
                         yield TextDelta(text)
-                await _tail(stream, reader)
+                    if reader.ended:
+                        break
+                await _tail(events, reader)
             answer = reader.answer()
         except ProviderError as error:
             raise failures.without_key(error, self._api_key) from None
@@ -98,9 +101,9 @@ class ModelServer:
             return await self._client().post(
                 path,
                 content=body,
-                cast_to=object,  # events stay plain dicts
+                cast_to=object,
                 stream=True,
-                stream_cls=_Events,
+                stream_cls=AsyncStream[object],  # of which only the response is read
                 options={"headers": {"Content-Type": "application/json"}},
             )
         except failures.SDK_ERRORS as error:
@@ -155,26 +158,20 @@ class _LimitedSilence(AsyncByteStream):
         await self._stream.aclose()
 
 
-class _Events(AsyncStream[object]):
-    """The SDK's stream without events that have no data: they keep a connection alive and are not JSON."""
+async def _events(response: Response) -> AsyncGenerator[JSON, None]:
+    """Yield the events of an answer until it says that it is done, and read what comes after that.
 
-    async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
-        async for event in super()._iter_events():
-            if event.data.strip():
-                yield event
-
-
-def _check_is_stream(stream: AsyncStream[object]) -> None:
-    """Raise ProviderError for a web page, or an answer that does not stream: the base URL is probably wrong."""
-    kind = stream.response.headers.get("content-type", "")
-    if kind.startswith(("text/html", "application/json")):
-        raise ProviderError(f"The model server sent {kind} instead of a stream of events.", code="unknown_address")
-
-
-async def _next(stream: AsyncStream[object]) -> object:
-    """Return the next event; None at the end. Raises ProviderError if the stream breaks."""
+    Raises ProviderError if it breaks off, reports an error, or is no stream of events at all.
+    """
+    _check_is_stream(response)
+    data, pieces = EventData(), response.aiter_bytes()
     try:
-        return await anext(stream, None)
+        async for piece in pieces:
+            for text in data.feed(piece):
+                if text.startswith("[DONE]"):
+                    await _read_on(pieces)
+                    return
+                yield _checked(json.loads(text))
     except (
         *failures.SDK_ERRORS,
         ValueError,
@@ -183,9 +180,31 @@ async def _next(stream: AsyncStream[object]) -> object:
         raise failures.reading_failed(error) from None
 
 
-async def _tail(stream: AsyncStream[object], reader: Reader) -> None:
+def _check_is_stream(response: Response) -> None:
+    """Raise ProviderError for a web page, or an answer that does not stream: the base URL is probably wrong."""
+    kind = response.headers.get("content-type", "")
+    if kind.startswith(("text/html", "application/json")):
+        raise ProviderError(f"The model server sent {kind} instead of a stream of events.", code="unknown_address")
+
+
+def _checked(event: JSON) -> JSON:
+    """Return an event. Raises ProviderError if it is an error, which all APIs report in the same way."""
+    if isinstance(event, dict) and (error := event.get("error")):
+        raise failures.reported(error)
+    return event
+
+
+async def _read_on(pieces: AsyncIterator[bytes]) -> None:
+    """Read to the end of an answer that is done."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(TAIL_SECONDS):
+            async for _ in pieces:
+                pass
+
+
+async def _tail(events: AsyncIterator[JSON], reader: Reader) -> None:
     """Read what follows a complete answer. If that breaks, the answer is still complete."""
     with contextlib.suppress(ProviderError, TimeoutError):
         async with asyncio.timeout(TAIL_SECONDS):
-            while (event := await _next(stream)) is not None:
+            async for event in events:
                 reader.feed(event)
