@@ -262,13 +262,6 @@ MUTATIONS = (
         ("tests/engine/agent/test_rounds.py",),
     ),
     Mutation(
-        "the look for results before the calls of an answer are invoked",
-        "agents/engine/runtime/decorators.py",
-        "if call.path not in done:",
-        "if call.path or done:",
-        ("tests/engine/runtime/test_decorators.py",),
-    ),
-    Mutation(
         "the line about a call, made from its command or its address",
         "agents/engine/execution/gates.py",
         "if name in said:",

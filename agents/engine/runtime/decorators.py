@@ -91,10 +91,8 @@ def _invoking(policy: Policy) -> Policy:
     @wraps(take_turn)
     async def invoking(action: Action, ctx: Context) -> list[Step]:
         steps = await take_turn(action, ctx)
-        done = {step.path for step in steps if step.type == "action_result"}
-        for call in calls_in(steps):
-            if call.path not in done:
-                steps = [*steps, *await ctx.invoke(call, allowed=action.actions)]
+        for call in calls_in(steps):  # one that has its result gives that, and is not run again
+            steps = [*steps, *await ctx.invoke(call, allowed=action.actions)]
         return steps
 
     return invoking
