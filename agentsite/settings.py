@@ -291,6 +291,7 @@ AGENTSITE_PARSE_FAILURES = env.whole("AGENTSITE_PARSE_FAILURES", 3, least=1)  # 
 AGENTSITE_HISTORY_TOKENS = env.whole("AGENTSITE_HISTORY_TOKENS", 100_000, least=1000)  # sent of earlier turns
 AGENTSITE_RESULT_CHARACTERS = env.whole("AGENTSITE_RESULT_CHARACTERS", 16_000, least=500)  # sent of one tool's result
 AGENTSITE_TOOL_TOKENS = env.whole("AGENTSITE_TOOL_TOKENS", 8000, least=1000)  # of the tools that an agent is offered
+AGENTSITE_MEMORY_TOKENS = env.whole("AGENTSITE_MEMORY_TOKENS", 600, most=100_000)  # of memories; 0: no memory at all
 AGENTSITE_PROMPTS_AT_ONCE = env.whole("AGENTSITE_PROMPTS_AT_ONCE", 20)  # per person; 0: no limit
 AGENTSITE_TOKENS_A_DAY = env.whole("AGENTSITE_TOKENS_A_DAY", 0)  # per person; 0: no limit
 AGENTSITE_WORKSPACE_MB = env.whole("AGENTSITE_WORKSPACE_MB", 4096, least=1)  # of the folder of one conversation

@@ -19,6 +19,7 @@ class Limits:
     declares none. approval_hours: how long a gate stays open. result_characters: how much of one result the model sees.
     history_tokens: the budget for earlier prompts, at 4 bytes a token; the last prompt is always included.
     tool_tokens: likewise the budget for the tools that a round is offered, which the plugin `tools` keeps to.
+    memory_tokens: the one for what the plugin `memory` tells of the person.
     """
 
     rounds: int = 10
@@ -32,3 +33,4 @@ class Limits:
     result_characters: int = 16_000
     history_tokens: int = 100_000
     tool_tokens: int = 8_000
+    memory_tokens: int = 600

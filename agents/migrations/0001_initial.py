@@ -14,6 +14,74 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name="Memory",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("text", models.TextField(max_length=2000)),
+                (
+                    "pinned",
+                    models.BooleanField(
+                        default=False, help_text="The agent is told of it whatever the conversation is about."
+                    ),
+                ),
+                (
+                    "prompt",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="The turn in which the agent saved it. Empty: the person wrote it.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        blank=True, help_text="Of the call that saved it, which may run twice.", max_length=64
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        help_text="Whom it is about.",
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memories",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "memories",
+                "ordering": ["-pinned", "-id"],
+                "indexes": [models.Index(fields=["user", "-pinned", "-id"], name="memories_of_person")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("key", ""), _negated=True),
+                        fields=("user", "key"),
+                        name="one_memory_a_call",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="MemoryOff",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="memory_off",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "memory off",
+            },
+        ),
+        migrations.CreateModel(
             name="Skill",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),

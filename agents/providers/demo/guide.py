@@ -29,6 +29,8 @@ TOUR = {
     "table.show": "",
     "report.write": "you get a file to download",
     "trigger.create": "its turn starts by itself, without a message",
+    "memory.save": "you approve it, and I am told of it in your next conversations",
+    "memory.search": "",
     "csv.summary": "attach a file of this name first",
 }
 """What the help shows of the tools that ship, each with a remark, in an order in which a newcomer can try it. A tool

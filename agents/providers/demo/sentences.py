@@ -233,6 +233,37 @@ SENTENCES = (
         arguments=lambda words: {"id": int(words["id"])},
     ),
     Sentence(
+        "memory.save",
+        "remember that I prefer short answers",
+        (r"(remember|memori[sz]e|keep in mind)(:|,)?( that)? (?P<text>.+)",),
+        does="remember “{text}”",
+        told="I will remember it. You find it under Memory in your account.",
+        arguments=make.memory,
+    ),
+    Sentence(
+        "memory.search",
+        "what do you know of me",
+        (
+            rf"what (do|did) you (know|remember) (of|about) (me|(?P<words>{QUOTED}|.+))",
+            r"what (do|did) you remember",
+            r"(show|list) (me )?(my memory|(all )?my memories)",
+        ),
+        does="look at what I remember",
+        told="This is what I remember:",
+    ),
+    Sentence(
+        "memory.forget",
+        "forget that I prefer short answers",
+        (
+            r"forget (the )?memory( number)? (?P<id>\d{1,15})",
+            r"(forget|do not remember|don['’]t remember)( that| about)? (?P<words>.+)",
+        ),
+        does="forget memory {id}",
+        told="Memory {id} is forgotten.",
+        arguments=make.forgetting,
+        first=lambda words: "" if "id" in words else f"what do you remember about {words['words']}",
+    ),
+    Sentence(
         "csv.summary",
         "summarise sales.csv",
         (rf"(summari[sz]e|sum up|describe|analy[sz]e) {PATH}",),

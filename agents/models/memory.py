@@ -1,0 +1,53 @@
+"""Memories: what an agent keeps of a person across conversations, and who has switched that off."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class Memory(models.Model):
+    """A short text about a person, of which their agent is told in later conversations. Nobody else is shown it."""
+
+    TEXT_MOST = 2_000
+    """Characters of one memory."""
+    MOST = 1_000
+    """Memories of one person."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memories", help_text="Whom it is about."
+    )
+    text = models.TextField(max_length=TEXT_MOST)
+    pinned = models.BooleanField(default=False, help_text="The agent is told of it whatever the conversation is about.")
+    prompt = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="The turn in which the agent saved it. Empty: the person wrote it."
+    )
+    key = models.CharField(max_length=64, blank=True, help_text="Of the call that saved it, which may run twice.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-pinned", "-id"]
+        verbose_name_plural = "memories"
+        indexes = [models.Index(fields=["user", "-pinned", "-id"], name="memories_of_person")]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "key"], condition=~Q(key=""), name="one_memory_a_call"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Memory {self.pk}"  # never its text: the admin lists what goes with a person
+
+
+class MemoryOff(models.Model):
+    """A person who has switched memory off. Their memories are kept, and no agent is told of them."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="memory_off"
+    )
+
+    class Meta:
+        verbose_name_plural = "memory off"
+
+    def __str__(self) -> str:
+        return f"Memory off for {self.user}"
