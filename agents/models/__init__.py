@@ -1,7 +1,19 @@
 """Configuration that people change on the site."""
 
+from agents.models.searched import Searched, SearchedWord, SearchIndex, WordCount
 from agents.models.skill import Skill
 from agents.models.suggestion import Suggestion
 from agents.models.system_prompt import AgentPrompt, ChangedMeanwhile, SystemPrompt, SystemPromptVersion
 
-__all__ = ["AgentPrompt", "ChangedMeanwhile", "Skill", "Suggestion", "SystemPrompt", "SystemPromptVersion"]
+__all__ = [
+    "AgentPrompt",
+    "ChangedMeanwhile",
+    "SearchIndex",
+    "Searched",
+    "SearchedWord",
+    "Skill",
+    "Suggestion",
+    "SystemPrompt",
+    "SystemPromptVersion",
+    "WordCount",
+]
