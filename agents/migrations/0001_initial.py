@@ -208,4 +208,43 @@ class Migration(migrations.Migration):
                 "ordering": ["policy"],
             },
         ),
+        migrations.CreateModel(
+            name="SearchIndex",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("written_as", models.CharField(max_length=200)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="WordCount",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "collection", "word", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("collection", models.CharField(max_length=64)),
+                ("word", models.CharField(max_length=64)),
+                ("rows", models.IntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="SearchedWord",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "collection", "word", "row", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("collection", models.CharField(max_length=64)),
+                ("word", models.CharField(max_length=64)),
+                ("row", models.BigIntegerField()),
+                ("in_title", models.BooleanField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["collection", "row"], name="words_of_a_row")],
+            },
+        ),
     ]

@@ -1,6 +1,7 @@
-"""Configuration that people change on the site."""
+"""Configuration that people change on the site, and what agents keep of people."""
 
 from agents.models.memory import Memory, MemoryOff
+from agents.models.searched import Searched, SearchedWord, SearchIndex, WordCount
 from agents.models.skill import Skill
 from agents.models.suggestion import Suggestion
 from agents.models.system_prompt import AgentPrompt, ChangedMeanwhile, SystemPrompt, SystemPromptVersion
@@ -10,8 +11,12 @@ __all__ = [
     "ChangedMeanwhile",
     "Memory",
     "MemoryOff",
+    "SearchIndex",
+    "Searched",
+    "SearchedWord",
     "Skill",
     "Suggestion",
     "SystemPrompt",
     "SystemPromptVersion",
+    "WordCount",
 ]

@@ -6,8 +6,10 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from agents.models.searched import Searched
 
-class Memory(models.Model):
+
+class Memory(Searched):
     """A short text about a person, of which their agent is told in later conversations. Nobody else is shown it."""
 
     TEXT_MOST = 2_000
@@ -37,6 +39,20 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return f"Memory {self.pk}"  # never its text: the admin lists what goes with a person
+
+    @property
+    def collection(self) -> str:
+        """That of its person: nothing is ever found across people."""
+        return memories_of(self.user_id)
+
+    def searched(self) -> tuple[str, str]:
+        """Return that it has no title, and its text."""
+        return "", self.text
+
+
+def memories_of(user: int) -> str:
+    """Return the name of the collection in which the memories of this person are found."""
+    return f"memory:{user}"
 
 
 class MemoryOff(models.Model):

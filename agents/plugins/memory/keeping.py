@@ -17,6 +17,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from agents.engine.ledger import digest, valid_text
 from agents.engine.secrets import hide
 from agents.models import Memory, MemoryOff
+from agents.models.memory import memories_of
 from agents.search import index
 
 FOUND_MOST = 8
@@ -41,11 +42,6 @@ class Standing:
 
     on: bool
     version: str = ""
-
-
-def collection_of(user: int) -> str:
-    """Return the name under which the memories of a person are searched: nothing is ever found across people."""
-    return f"memory:{user}"
 
 
 def standing(user: int) -> Standing:
@@ -141,7 +137,7 @@ def forget(user: int, pk: int) -> Memory | None:
 
 def find(user: int, text: str, most: int = FOUND_MOST) -> list[Memory]:
     """Return the memories of this person that fit a text best, the best first. Nothing fits a text without words."""
-    ids = [match.row for match in index.best(collection_of(user), text, most)]
+    ids = [match.row for match in index.best(memories_of(user), text, most)]
     found = of_person(user).in_bulk(ids)
     return [found[pk] for pk in ids if pk in found]
 
