@@ -275,6 +275,13 @@ triggers/<int:pk>/firings/<int:firing>/again/                      MMMMMMM   LwN
 hooks/<str:hook>/                                                  MMMMMMM   UUUUUUU
 account/grants/                                                    LoooooL   LMMMMML
 account/grants/<int:pk>/revoke/                                    MMMMMMM   LwNNNNL
+account/memory/                                                    LoooooL   LwwwwwL
+account/memory/<int:pk>/                                           LoNNNNL   LwNNNNL
+account/memory/<int:pk>/pin/                                       MMMMMMM   LwNNNNL
+account/memory/<int:pk>/unpin/                                     MMMMMMM   LwNNNNL
+account/memory/<int:pk>/forget/                                    LoNNNNL   LwNNNNL
+account/memory/on/                                                 MMMMMMM   LwwwwwL
+account/memory/off/                                                MMMMMMM   LwwwwwL
 account/sign-out-everywhere/                                       MMMMMMM   L>>>>>L
 account/password/                                                  LoooooL   LoooooL
 password/                                                          ooooooo   ooooooo

@@ -18,6 +18,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from agents.models import Skill, Suggestion, SystemPrompt
+from agents.plugins.memory import keeping
 from agents.plugins.triggers.schedule import Schedule
 from conversations.accounts.keys import make_key
 from conversations.display.rendering.diagrams import digest
@@ -68,6 +69,7 @@ class World:
         self.grant = Grant.objects.create(
             user=self.owner, tool="shell.run", scope="exact", prompt=self.waiting.prompt, path="1/0"
         )
+        self.memory = keeping.save(self.owner.pk, "I prefer tea, and biscuits.").memory
         daily = NewTrigger(Schedule("Europe/Berlin", expression="0 9 * * *"), "look at the logs")
         self.trigger = create(self.owner, daily)
         self.trigger.firings.create(state="missed", reason="All work was stopped.")
@@ -218,6 +220,7 @@ class World:
             "systemprompt/<": self.system_prompt.pk,
             "keys/<": self.own_key.pk,
             "grants/<": self.grant.pk,
+            "memory/<": self.memory.pk,
             "triggers/<": self.trigger.pk,
         }
         return next((pk for part, pk in places.items() if part in route), self.idle.pk)
@@ -239,6 +242,8 @@ class World:
             "approvals/<int:pk>/": {"decision": "approve", **digest},
             "account/webhook/": {"webhook-url": HOOK},
             "account/keys/": {"key-name": "CI", "key-scopes": ["read"]},
+            "account/memory/": {"text": "I prefer tea."},
+            "account/memory/<int:pk>/": {"text": "I prefer coffee."},
             "theme/": {"theme": "dark"},
             "triggers/": {"text": "look at the logs", "when": "daily", "time": "09:00", "zone": "UTC"},
             "triggers/<int:pk>/mapping/": {"source-item": "value", "typed-item": "paper", "sample": "{}"},

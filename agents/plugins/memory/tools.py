@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from agents.categories import MEMORY
 from agents.engine.errors import ToolError
 from agents.engine.tools.tool import Risk, ToolCall, tool
-from agents.plugins.memory.plugin import FORGET, SAVE, SEARCH, MemoryPlugin
+from agents.plugins.memory.plugin import FORGET, SAVE, SEARCH
 
 if TYPE_CHECKING:
     from agents.models import Memory
@@ -30,6 +30,9 @@ class NewMemory(BaseModel):
         max_length=TEXT_MOST,
         description="One thing to remember, in a whole sentence that can be understood without this conversation.",
     )
+    pinned: bool = Field(  # always said, so that a grant can be for those that are not pinned
+        description="Whether you are told of it whatever a conversation is about. Pin only what the person asks you to."
+    )
 
 
 @tool(
@@ -39,7 +42,7 @@ class NewMemory(BaseModel):
     category=MEMORY,
     title="Remember",
     says=lambda asked: "remembered something",
-    justify=lambda asked: f"Remember in later conversations: {_line(asked.text)}",
+    justify=lambda asked: f"Remember in {'all' if asked.pinned else 'later'} conversations: {_line(asked.text)}",
     undoable="You can change it and have it forgotten under Memory in your account.",
 )
 async def save(call: ToolCall[NewMemory]) -> str:
@@ -48,7 +51,7 @@ async def save(call: ToolCall[NewMemory]) -> str:
     You are told by yourself of what fits a message, so save no more than what is true for long. Save no passwords, and
     nothing about others that they would not want kept.
     """
-    return await call.services.look_up(_save, call.user, call.input.text, call.services.prompt, call.key)
+    return await call.services.look_up(_save, call.user, call.input, call.services.prompt, call.key)
 
 
 def _refuse_if_off(user: int) -> None:
@@ -58,22 +61,26 @@ def _refuse_if_off(user: int) -> None:
         raise ToolError(IS_OFF, code="refused")
 
 
-def _save(user: int, text: str, prompt: int, key: str) -> str:
+def _save(user: int, asked: NewMemory, prompt: int, key: str) -> str:
     from agents.plugins.memory import keeping
 
     _refuse_if_off(user)
     try:
-        saved = keeping.save(user, text, prompt=prompt, key=key)
+        saved = keeping.save(user, asked.text, pinned=asked.pinned, prompt=prompt, key=key)
     except keeping.CannotKeep as error:
         raise ToolError(f"Nothing was saved. {error}", code="refused") from error
     number = saved.memory.pk
-    return f"Memory {number} is saved." if saved.new or saved.memory.key == key else f"Known already, as memory {number}."
+    return (
+        f"Memory {number} is saved." if saved.new or saved.memory.key == key else f"Known already, as memory {number}."
+    )
 
 
 class Sought(BaseModel):
     """The input of `memory.search`."""
 
-    words: str = Field(default="", max_length=1_000, description="What they are about. Empty: the pinned and newest ones.")
+    words: str = Field(
+        default="", max_length=1_000, description="What they are about. Empty: the pinned and newest ones."
+    )
 
 
 @tool(

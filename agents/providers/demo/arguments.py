@@ -145,8 +145,8 @@ def trigger(words: Words) -> dict[str, JSON] | None:
 
 
 def memory(words: Words) -> dict[str, JSON]:
-    """`memory.save`: what was said, as a sentence."""
-    return {"text": _sentence(words["text"])}
+    """`memory.save`: what was said, as a sentence. `always` pins it."""
+    return {"text": _sentence(words["text"]), "pinned": "always" in words}
 
 
 def forgetting(words: Words) -> dict[str, JSON] | None:

@@ -235,7 +235,7 @@ SENTENCES = (
     Sentence(
         "memory.save",
         "remember that I prefer short answers",
-        (r"(remember|memori[sz]e|keep in mind)(:|,)?( that)? (?P<text>.+)",),
+        (r"((?P<always>always) )?(remember|memori[sz]e|keep in mind)(:|,)?( that)? (?P<text>.+)",),
         does="remember “{text}”",
         told="I will remember it. You find it under Memory in your account.",
         arguments=make.memory,
@@ -253,10 +253,10 @@ SENTENCES = (
     ),
     Sentence(
         "memory.forget",
-        "forget that I prefer short answers",
+        "forget memory 3",
         (
             r"forget (the )?memory( number)? (?P<id>\d{1,15})",
-            r"(forget|do not remember|don['’]t remember)( that| about)? (?P<words>.+)",
+            r"(forget|do not remember)( that| about)? (?P<words>.+)",
         ),
         does="forget memory {id}",
         told="Memory {id} is forgotten.",
