@@ -64,22 +64,29 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="MemoryOff",
+            name="MemoryStanding",
             fields=[
                 (
                     "user",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="memory_off",
+                        related_name="memory_standing",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
+                (
+                    "is_on",
+                    models.BooleanField(
+                        default=True, help_text="Off: memories are kept, and no agent is told of them."
+                    ),
+                ),
+                (
+                    "version",
+                    models.PositiveBigIntegerField(default=0, help_text="Rises with each change of a memory."),
+                ),
             ],
-            options={
-                "verbose_name_plural": "memory off",
-            },
         ),
         migrations.CreateModel(
             name="Skill",

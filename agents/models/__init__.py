@@ -1,6 +1,6 @@
 """Configuration that people change on the site, and what agents keep of people."""
 
-from agents.models.memory import Memory, MemoryOff
+from agents.models.memory import Memory, MemoryStanding
 from agents.models.searched import Searched, SearchedWord, SearchIndex, WordCount
 from agents.models.skill import Skill
 from agents.models.suggestion import Suggestion
@@ -10,7 +10,7 @@ __all__ = [
     "AgentPrompt",
     "ChangedMeanwhile",
     "Memory",
-    "MemoryOff",
+    "MemoryStanding",
     "SearchIndex",
     "Searched",
     "SearchedWord",

@@ -1,4 +1,4 @@
-"""Memories: what an agent keeps of a person across conversations, and who has switched that off."""
+"""Memories: what an agent keeps of a person across conversations, and whether they have it switched on."""
 
 from __future__ import annotations
 
@@ -55,15 +55,18 @@ def memories_of(user: int) -> str:
     return f"memory:{user}"
 
 
-class MemoryOff(models.Model):
-    """A person who has switched memory off. Their memories are kept, and no agent is told of them."""
+class MemoryStanding(models.Model):
+    """How memory stands for a person. The row is created with their first memory, or when they first switch it off.
+
+    Turns keep it at hand, as `conversations.database.changes` counts its rows and `is_on`; the version, which each
+    change of a memory raises, is read anew. So what one person saves makes no turn of anybody else read again.
+    """
 
     user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="memory_off"
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="memory_standing"
     )
-
-    class Meta:
-        verbose_name_plural = "memory off"
+    is_on = models.BooleanField(default=True, help_text="Off: memories are kept, and no agent is told of them.")
+    version = models.PositiveBigIntegerField(default=0, help_text="Rises with each change of a memory.")
 
     def __str__(self) -> str:
-        return f"Memory off for {self.user}"
+        return f"Memory of {self.user}"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from agents.engine.ledger import digest, valid_text
 from agents.engine.secrets import hide
-from agents.models import Memory, MemoryOff
+from agents.models import Memory, MemoryStanding
 from agents.models.memory import memories_of
 from agents.search import index
 
@@ -37,39 +37,15 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Whether the agent of a person may use memories, and the version of those there are: "" if there are none."""
+class Recalled:
+    """What the agent is told now: the pinned memories, the newest first, then those that were `found`, best first.
 
-    on: bool
-    version: str = ""
+    `key` is a digest of what was searched for and of the version of the memories; `found` has the ids.
+    """
 
-
-def standing(user: int) -> Standing:
-    """Return how the memories of this person stand. Their version changes with each of them."""
-    if not is_on(user):
-        return Standing(on=False)
-    there = of_person(user).aggregate(count=Count("pk"), newest=Max("pk"), changed=Max("updated_at"))
-    if not there["count"]:
-        return Standing(on=True)
-    return Standing(True, digest([there["count"], there["newest"], there["changed"].isoformat()]))
-
-
-def is_on(user: int) -> bool:
-    """Whether the agent of this person may use memories: neither the person nor the site has switched them off."""
-    return is_offered() and not MemoryOff.objects.filter(user=user).exists()
-
-
-def is_offered() -> bool:
-    """Whether the site has memories at all."""
-    return bool(settings.AGENTSITE_MEMORY_TOKENS)
-
-
-def switch(user: int, on: bool) -> None:
-    """Switch memory on or off for a person. What is kept stays."""
-    if on:
-        MemoryOff.objects.filter(user=user).delete()
-    else:
-        MemoryOff.objects.get_or_create(user_id=user)
+    key: str
+    found: list[int]
+    memories: list[Memory]
 
 
 def of_person(user: int) -> QuerySet[Memory]:
@@ -77,9 +53,30 @@ def of_person(user: int) -> QuerySet[Memory]:
     return Memory.objects.filter(user=user)
 
 
-def same_as(user: int, text: str) -> Memory | None:
-    """Return the memory of this person that says exactly this, if there is one."""
-    return of_person(user).filter(text=_cleaned(text)).first()
+# Whether there is memory
+
+
+def is_offered() -> bool:
+    """Whether the site has memory at all."""
+    return bool(settings.AGENTSITE_MEMORY_TOKENS)
+
+
+def is_on(user: int) -> bool:
+    """Whether the agent of this person may use memory: neither the person nor the site has switched it off."""
+    return is_offered() and not MemoryStanding.objects.filter(user=user, is_on=False).exists()
+
+
+def has_kept(user: int) -> bool:
+    """Whether this person has had memories, or has switched memory off."""
+    return MemoryStanding.objects.filter(user=user).exists()
+
+
+def switch(user: int, on: bool) -> None:
+    """Switch memory on or off for a person. What is kept stays."""
+    MemoryStanding.objects.update_or_create(user_id=user, defaults={"is_on": on})
+
+
+# Keeping
 
 
 def save(user: int, text: str, *, pinned: bool = False, prompt: int | None = None, key: str = "") -> Saved:
@@ -91,12 +88,12 @@ def save(user: int, text: str, *, pinned: bool = False, prompt: int | None = Non
     text = _checked(text)
     with transaction.atomic():
         _hold(user)
-        again = Q(text=text) | (Q(key=key) if key else Q())
-        if there := of_person(user).filter(again).first():
+        if there := of_person(user).filter(Q(text=text) | (Q(key=key) if key else Q())).first():
             return Saved(there, new=False)
         if of_person(user).count() >= Memory.MOST:
             raise CannotKeep(f"There are {Memory.MOST:,} memories, which is the most. Forget some of them first.")
         made = Memory.objects.create(user_id=user, text=text, pinned=pinned, prompt=prompt, key=key)
+        _count_change(user)
     return Saved(made, new=True)
 
 
@@ -104,7 +101,7 @@ def change(user: int, pk: int, text: str, *, pinned: bool) -> Memory:
     """Give a memory of this person another text, pinned or not.
 
     Raises Memory.DoesNotExist if they have no such one, and CannotKeep for a text that is empty, too long, or the one
-    of another memory.
+    of another memory, and for somebody who may not use the site any more.
     """
     text = _checked(text)
     with transaction.atomic():
@@ -114,43 +111,29 @@ def change(user: int, pk: int, text: str, *, pinned: bool) -> Memory:
             raise CannotKeep("Another memory says exactly this.")
         found.text, found.pinned = text, pinned
         found.save(update_fields=["text", "pinned", "updated_at"])
+        _count_change(user)
     return found
 
 
 def pin(user: int, pk: int, pinned: bool) -> Memory:
-    """Pin a memory of this person, or no longer. Raises Memory.DoesNotExist if they have no such one."""
+    """Pin a memory of this person, or no longer. Raises Memory.DoesNotExist and CannotKeep as `change` does."""
     with transaction.atomic():
-        found = of_person(user).select_for_update().get(pk=pk)
+        _hold(user)
+        found = of_person(user).get(pk=pk)
         found.pinned = pinned
         found.save(update_fields=["pinned", "updated_at"])
+        _count_change(user)
     return found
 
 
-def forget(user: int, pk: int) -> Memory | None:
-    """Forget a memory of this person and return what it was; None if they have no such one."""
+def forget(user: int, pk: int) -> bool:
+    """Forget a memory of this person. Returns False, having done nothing, if they have no such one."""
     with transaction.atomic():
         found = of_person(user).select_for_update().filter(pk=pk).first()
         if found is not None:
-            Memory.objects.get(pk=pk).delete()
-    return found
-
-
-def find(user: int, text: str, most: int = FOUND_MOST) -> list[Memory]:
-    """Return the memories of this person that fit a text best, the best first. Nothing fits a text without words."""
-    ids = [match.row for match in index.best(memories_of(user), text, most)]
-    found = of_person(user).in_bulk(ids)
-    return [found[pk] for pk in ids if pk in found]
-
-
-def told(user: int, found: Sequence[int]) -> list[Memory]:
-    """Return what the agent is told now: the pinned memories, the newest first, then the found ones in their order.
-
-    Those that were forgotten since they were found are not among them, and none is once memory was switched off.
-    """
-    off = MemoryOff.objects.filter(user=OuterRef("user"))
-    rows = of_person(user).filter(Q(pinned=True) | Q(pk__in=found)).exclude(Exists(off))
-    place = {pk: number for number, pk in enumerate(found)}
-    return sorted(rows, key=lambda row: (not row.pinned, -row.pk if row.pinned else place[row.pk]))
+            found.delete()
+            _count_change(user)
+    return found is not None
 
 
 def _hold(user: int) -> None:
@@ -160,8 +143,14 @@ def _hold(user: int) -> None:
         raise CannotKeep("This person may no longer use the site.")
 
 
+def _count_change(user: int) -> None:
+    """Raise the version of a person's memories, so that their turns search again."""
+    MemoryStanding.objects.get_or_create(user_id=user)
+    MemoryStanding.objects.filter(user=user).update(version=F("version") + 1)
+
+
 def _checked(text: str) -> str:
-    text = _cleaned(text)
+    text = hide(valid_text(text)).replace("\r\n", "\n").strip()  # models are told of it, and no secret of the site is
     if not text:
         raise CannotKeep("Write what is to be remembered.")
     if len(text) > Memory.TEXT_MOST:
@@ -169,5 +158,28 @@ def _checked(text: str) -> str:
     return text
 
 
-def _cleaned(text: str) -> str:
-    return hide(valid_text(text)).replace("\r\n", "\n").strip()  # models are told of it, and no secret of the site is
+# Finding
+
+
+def find(user: int, text: str, most: int = FOUND_MOST) -> list[Memory]:
+    """Return the memories of this person that fit a text best, the best first. Nothing fits a text without words."""
+    ids = [match.row for match in index.best(memories_of(user), text, most)]
+    found = of_person(user).in_bulk(ids)
+    return [found[pk] for pk in ids if pk in found]
+
+
+def recall(user: int, subject: str | None, key: str = "", found: Sequence[int] = ()) -> Recalled | None:
+    """Return what the agent is told now in a turn about this subject; None if memory is off.
+
+    `key` and `found` are those of the last time. It searches only if the subject or the memories are others since then,
+    and never without a subject. Texts are always read anew, so what was forgotten meanwhile is not among them.
+    """
+    standing = MemoryStanding.objects.filter(user=user).first()
+    if not is_offered() or standing is None or not standing.is_on:
+        return None
+    if subject is not None and key != (now := digest([subject, standing.version])):
+        key, found = now, [memory.pk for memory in find(user, subject)]
+    place = {pk: number for number, pk in enumerate(found)}
+    rows = of_person(user).filter(Q(pinned=True) | Q(pk__in=found))
+    told = sorted(rows, key=lambda row: (not row.pinned, -row.pk if row.pinned else place[row.pk]))
+    return Recalled(key, list(found), told)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from agents.engine.ledger import digest
 from agents.engine.limits import BYTES_A_TOKEN
 from agents.engine.paths import parent
 from agents.engine.tools.plugin import Plugin, Round
@@ -16,7 +15,7 @@ from agents.engine.tools.tool import wire_name
 
 if TYPE_CHECKING:
     from agents.models import Memory
-    from agents.plugins.memory.keeping import Standing
+    from agents.plugins.memory.keeping import Recalled
 
 SAVE, SEARCH, FORGET = OWN_TOOLS = ("memory.save", "memory.search", "memory.forget")
 
@@ -43,17 +42,17 @@ class MemoryPlugin(Plugin[Remembered]):
 
     async def prepare(self, round: Round) -> None:
         """Add the pinned memories, and those that fit what was said last, to the round."""
-        services = round.services
-        now = await services.settled(_standing, services.user)
-        answered = round.state_when_answered(self) is not None
-        if parent(round.path) or not (now.on or answered):  # calls that an answer asked for refuse by themselves
+        services, answered = round.services, round.state_when_answered(self) is not None
+        on, some = await services.settled(_standing, services.user)
+        if parent(round.path) or not (on or answered):  # calls that an answer asked for refuse by themselves
             round.tools = [tool for tool in round.tools if tool.name not in OWN_TOOLS]
-        elif now.version and not answered:
+        elif some and not answered:
             state = round.state(self)
-            if round.subject is not None and state.key != (key := digest([round.subject, now.version])):
-                state.key, state.found = key, await services.look_up(_found, services.user, round.subject)
-            if there := await services.look_up(_told, services.user, tuple(state.found)):
-                round.context.append(describe_memories(there, round.limits.memory_tokens))
+            now = await services.look_up(_recall, services.user, round.subject, state.key, tuple(state.found))
+            if now:
+                state.key, state.found = now.key, now.found
+            if now and now.memories:
+                round.context.append(describe_memories(now.memories, round.limits.memory_tokens))
 
 
 def describe_memories(memories: Sequence[Memory], tokens: int) -> str:
@@ -76,19 +75,14 @@ def describe_memories(memories: Sequence[Memory], tokens: int) -> str:
     )
 
 
-def _standing(user: int) -> Standing:
-    from agents.plugins.memory.keeping import standing  # tools are declared without Django; this runs only on a site
+def _standing(user: int) -> tuple[bool, bool]:
+    """Return whether memory is on for this person, and whether there may be some."""
+    from agents.plugins.memory import keeping  # tools are declared without Django; this runs only on a site
 
-    return standing(user)
-
-
-def _found(user: int, text: str) -> list[int]:
-    from agents.plugins.memory.keeping import find
-
-    return [memory.pk for memory in find(user, text)]
+    return keeping.is_on(user), keeping.has_kept(user)
 
 
-def _told(user: int, found: Sequence[int]) -> list[Memory]:
-    from agents.plugins.memory.keeping import told
+def _recall(user: int, subject: str | None, key: str, found: Sequence[int]) -> Recalled | None:
+    from agents.plugins.memory.keeping import recall
 
-    return told(user, found)
+    return recall(user, subject, key, found)

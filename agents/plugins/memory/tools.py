@@ -146,8 +146,7 @@ def _forget(user: int, id: int, attempt: int) -> str:
     from agents.plugins.memory import keeping
 
     _refuse_if_off(user)
-    gone = keeping.forget(user, id)
-    if gone is None and attempt == 1:
+    if not keeping.forget(user, id) and attempt == 1:
         raise ToolError(f"There is no memory {id}. Nothing was forgotten.", code="not_found")
     return f"Memory {id} is forgotten."
 

@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.models import Memory, MemoryOff, SearchedWord
+from agents.models import Memory, MemoryStanding, SearchedWord
 from agents.plugins.memory import keeping
 from conversations.accounts.keys import make_key
 from conversations.approvals.decisions import decide
@@ -92,7 +92,7 @@ def test_nothing_of_them_is_left_but_what_they_did_for_others(ann: User, lea: Us
     assert not Conversation.objects.filter(owner=lea).exists()
     assert Erasure.objects.get(conversation_id=mine.conversation_id).reason == "She asked."
     assert (ApiKey.objects.count(), Session.objects.count()) == (0, 0)
-    assert not any(table.objects.exists() for table in (Memory, MemoryOff, SearchedWord))
+    assert not any(table.objects.exists() for table in (Memory, MemoryStanding, SearchedWord))
     assert client.get("/").status_code == 302
     assert Output.objects.get(pk=gate.pk).decided_by == f"user:{lea.pk}"
     assert Usage.objects.filter(user=lea).count() == used > 0

@@ -31,7 +31,7 @@ from conversations.prompts.whole_prompt import whole_prompt
 from conversations.worker.kept import Kept
 from tests.conversations.recorded import Site, in_this_thread, pending
 from tests.conversations.triggers.conftest import StillClock, clock  # noqa: F401 - a fixture
-from tests.conversations.worker.test_words import run, words
+from tests.conversations.worker.test_words import counted, run, words
 from tests.engine import cast
 from tests.engine.support import call, results_in, says
 
@@ -351,7 +351,7 @@ def test_a_round_searches_once_and_only_what_was_said_or_kept_anew_makes_it_sear
     assert searches(first)
     assert not searches(second)
     assert not [sql for sql in searches(third) if sql.startswith("SELECT word, rows")]
-    assert len(words(second)) <= 12, words(second)
+    assert len(words(second)) <= 13, words(second)
     states = Row.objects.filter(prompt=prompt, type="state").order_by("seq")
     assert [len(state.content["value"]["found"]) for state in states] == [1, 2]
     assert "Tea is best at five." in told(site.asked[-1])
@@ -379,6 +379,17 @@ def test_a_person_without_memories_costs_no_statement(site: Remembering, ann: Us
     said = words(seen.captured_queries[marks[0] : marks[1]])
     assert len(said) <= 11, said
     assert not [sql for sql in said if "agents_memory" in sql], said
+
+
+def test_what_one_person_saves_makes_no_turn_of_others_read_again(ann: User) -> None:
+    keep(ann, TEA)
+    before = counted()
+    (bike,) = keep(ann, BIKE)
+    keeping.pin(ann.pk, bike.pk, True)
+    keeping.forget(ann.pk, bike.pk)
+    assert counted() == before
+    keeping.switch(ann.pk, on=False)
+    assert counted() > before
 
 
 def test_a_turn_that_is_continued_goes_on_with_what_was_found(site: Remembering, ann: User) -> None:
