@@ -60,7 +60,7 @@ def describe_memories(memories: Sequence[Memory], tokens: int) -> str:
 
     Each is one line of JSON: whatever a memory says, it cannot pass for the end of the list.
     """
-    left, lines = tokens * BYTES_A_TOKEN, []
+    left, lines = tokens * BYTES_A_TOKEN, list[str]()
     for memory in memories:
         line = f"- {memory.pk}: {json.dumps(memory.text, ensure_ascii=False)}"
         left -= len(line.encode()) + 1
