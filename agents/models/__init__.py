@@ -1,5 +1,6 @@
 """Configuration that people change on the site."""
 
+from agents.models.blueprint import Blueprint
 from agents.models.searched import Searched, SearchedWord, SearchIndex, WordCount
 from agents.models.skill import Skill
 from agents.models.suggestion import Suggestion
@@ -7,6 +8,7 @@ from agents.models.system_prompt import AgentPrompt, ChangedMeanwhile, SystemPro
 
 __all__ = [
     "AgentPrompt",
+    "Blueprint",
     "ChangedMeanwhile",
     "SearchIndex",
     "Searched",
