@@ -10,6 +10,11 @@ from django.db import models, transaction
 
 from agents.models.searched import Searched
 
+NAME_MOST, WHEN_MOST, TEXT_MOST = 100, 1024, 20_000
+"""Characters of a blueprint's name, of when to use it, and of its text."""
+TAGS_MOST, TAG_MOST = 20, 50
+"""Tags of a blueprint, and characters of each."""
+
 
 class Blueprint(Searched):
     """A recipe: it is found by what somebody says, and then stands in what their agent is told, as knowledge.
@@ -18,9 +23,8 @@ class Blueprint(Searched):
     """
 
     COLLECTION = "blueprints"
-    WHEN_MOST, TEXT_MOST = 1024, 20_000
 
-    name = models.CharField(max_length=100, unique=True)
+    name = models.CharField(max_length=NAME_MOST, unique=True)
     when = models.CharField(
         max_length=WHEN_MOST, help_text="When to use it, in words that people use who need it: it is found by them."
     )

@@ -24,7 +24,8 @@ def fitting(blueprints: Iterable[Blueprint], tokens: int) -> list[Blueprint]:
 
     The first one always has a place, and is cut if it is too long; any other only if it fits as a whole.
     """
-    room, taken = tokens * BYTES_A_TOKEN, list[Blueprint]()
+    taken: list[Blueprint] = []
+    room = tokens * BYTES_A_TOKEN
     for blueprint in blueprints:
         size = _bytes(_shown(blueprint))
         if not taken or size <= room:
