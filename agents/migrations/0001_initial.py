@@ -254,4 +254,61 @@ class Migration(migrations.Migration):
                 "indexes": [models.Index(fields=["collection", "row"], name="words_of_a_row")],
             },
         ),
+        migrations.CreateModel(
+            name="Blueprint",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100, unique=True)),
+                (
+                    "when",
+                    models.CharField(
+                        help_text="When to use it, in words that people use who need it: it is found by them.",
+                        max_length=1024,
+                    ),
+                ),
+                ("text", models.TextField(help_text="What the agent is told then, as Markdown.", max_length=20000)),
+                (
+                    "tags",
+                    models.JSONField(
+                        blank=True, default=list, help_text="More words by which it is found, separated by commas."
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True, help_text="Agents are told only of enabled blueprints.")),
+                ("version", models.PositiveIntegerField(default=0, editable=False)),
+                (
+                    "key",
+                    models.CharField(
+                        editable=False,
+                        help_text="The call that proposed it: it does so once.",
+                        max_length=64,
+                        null=True,
+                        unique=True,
+                    ),
+                ),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Only the agents of people in one of these groups are told of it. None: those of everybody.",
+                        related_name="+",
+                        to="auth.group",
+                    ),
+                ),
+                (
+                    "proposed_by",
+                    models.ForeignKey(
+                        editable=False,
+                        help_text="Whose agent proposed it. Empty: a person wrote it.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
     ]

@@ -1,5 +1,6 @@
 """Configuration that people change on the site, and what agents keep of people."""
 
+from agents.models.blueprint import Blueprint
 from agents.models.memory import Memory, MemoryStanding
 from agents.models.searched import Searched, SearchedWord, SearchIndex, WordCount
 from agents.models.skill import Skill
@@ -8,6 +9,7 @@ from agents.models.system_prompt import AgentPrompt, ChangedMeanwhile, SystemPro
 
 __all__ = [
     "AgentPrompt",
+    "Blueprint",
     "ChangedMeanwhile",
     "Memory",
     "MemoryStanding",

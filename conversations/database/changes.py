@@ -1,4 +1,4 @@
-"""Counting how often people have changed what all turns rely on: who may use the site, limits, skills, memory.
+"""Counting how often people have changed what all turns rely on: limits, skills, and who may use the site.
 
 Turns ask for these in each round, and people change them once a day. So drains keep them in memory
 (`conversations.worker.kept`) until this count changes. They read it with each claim, each record and each look, and no
@@ -14,7 +14,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 
-from agents.models import MemoryStanding, Skill
+from agents.models import Blueprint, MemoryStanding, Skill
 from conversations.models import ChangeCount, Quota
 
 COUNT = ChangeCount._meta.db_table
@@ -29,9 +29,10 @@ _BODY = f"BEGIN {_RAISE}; RETURN NULL; END"
 
 def _counted() -> dict[type[Model], tuple[str, ...]]:
     """Return the tables whose changes count, and which changes."""
-    every = ("INSERT", "UPDATE", "DELETE")
-    standing = ("INSERT", "UPDATE OF is_on", "DELETE")
-    return {Quota: every, Skill: every, MemoryStanding: standing, get_user_model(): ("UPDATE OF is_active", "DELETE")}
+    every, people = ("INSERT", "UPDATE", "DELETE"), get_user_model()
+    whole = (Quota, Skill, Blueprint, Blueprint.groups.through, people.groups.through)
+    some = {people: ("UPDATE OF is_active", "DELETE"), MemoryStanding: ("INSERT", "UPDATE OF is_on", "DELETE")}
+    return {**dict.fromkeys(whole, every), **some}
 
 
 def triggers(connection: BaseDatabaseWrapper) -> dict[str, tuple[str, str]]:

@@ -126,7 +126,7 @@ class AgentTurn:
             round = Round(
                 number,
                 path,
-                input=self.input,
+                input=self.input if self.input is not None else self.reminder,
                 base=self.prompt,
                 tools=self.task.tools,
                 view=run.view,
@@ -135,7 +135,6 @@ class AgentTurn:
                 only=self.task.only,
                 final=self.task.final,
                 installed=partial(registered_tool, run),
-                reminder=self.reminder,
             )
             if self.task.told.get("repeats"):
                 round.context.append(ONCE_MORE)

@@ -49,8 +49,8 @@ class Plugin(Stateful[Kept]):
 class Round:
     """What `Plugin.prepare()` is given. Append tools to `tools` and texts to `context`; both start over each round.
 
-    `number` counts from 1; `input` is what the person said (None: nothing); `path` is the path of the round's call.
-    `reminder` is what the trigger says that started the turn (None: none did).
+    `number` counts from 1; `input` is what the person said, or what the trigger says that started the turn (None:
+    neither); `path` is the path of the round's call.
     `declared` are the tools with which every round of the agent starts, `limits` those of the turn. `only`, if it is
     not None, has the names of all tools that the agent's caller allows it: the others are left out in the end.
     `final` is the tool for an answer that has a form, if it has: it comes last, and no plugin has a say in it.
@@ -73,10 +73,8 @@ class Round:
         only: frozenset[str] | None = None,
         final: Tool | None = None,
         installed: Callable[[str], Tool | None] = lambda name: None,
-        reminder: str | None = None,
     ) -> None:
         self.number, self.path, self.input, self.services = number, path, input, services
-        self.reminder = reminder
         self.limits, self.only, self.installed, self.final = limits or Limits(), only, installed, final
         self.tools: list[Tool] = list(tools)
         self.declared = tuple(self.tools)
@@ -88,11 +86,6 @@ class Round:
         self._states: dict[type[Plugin[Any]], BaseModel] = {}
         self._plugins: dict[str, type[Plugin[Any]]] = {}
         self._offered: dict[str, Tool] = {}
-
-    @property
-    def subject(self) -> str | None:
-        """What the turn is about: what the person said, or else the reminder. None: it goes on with what was before."""
-        return self.reminder if self.input is None else self.input
 
     def state(self, plugin: Plugin[Kept]) -> Kept:
         """Return the plugin's own state. Change it in place: changes are saved with the round's record."""

@@ -57,7 +57,7 @@ def _tools(tools: list[dict[str, Any]]) -> list[tuple[str, ...]]:
             if tool["owner"] == owner:
                 cells = (tool[name] for name in ("title", "risk", "gate", "plugin"))
                 only_with = [
-                    *([] if tool["offered"] else ["a plugin or a workflow"]),
+                    *([] if tool["offered"] else ["a plugin or workflow"]),
                     *(f"skill {name}" for name in tool["skills"]),
                 ]
                 rows.append((f"  {tool['name']}", *cells, ", ".join(only_with)))

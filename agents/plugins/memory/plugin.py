@@ -48,7 +48,7 @@ class MemoryPlugin(Plugin[Remembered]):
             round.tools = [tool for tool in round.tools if tool.name not in OWN_TOOLS]
         elif some and not answered:
             state = round.state(self)
-            now = await services.look_up(_recall, services.user, round.subject, state.key, tuple(state.found))
+            now = await services.look_up(_recall, services.user, round.input, state.key, tuple(state.found))
             if now:
                 state.key, state.found = now.key, now.found
             if now and now.memories:
