@@ -31,8 +31,9 @@ def _counted() -> dict[type[Model], tuple[str, ...]]:
     """Return the tables whose changes count, and which changes."""
     every, people = ("INSERT", "UPDATE", "DELETE"), get_user_model()
     whole = (Quota, Skill, Blueprint, Blueprint.groups.through, people.groups.through)
-    some = {people: ("UPDATE OF is_active", "DELETE"), MemoryStanding: ("INSERT", "UPDATE OF is_on", "DELETE")}
-    return {**dict.fromkeys(whole, every), **some}
+    counted: dict[type[Model], tuple[str, ...]] = dict.fromkeys(whole, every)
+    counted[MemoryStanding] = ("INSERT", "UPDATE OF is_on", "DELETE")
+    return {**counted, people: ("UPDATE OF is_active", "DELETE")}
 
 
 def triggers(connection: BaseDatabaseWrapper) -> dict[str, tuple[str, str]]:
