@@ -10,7 +10,6 @@ from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import pluralize
-from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from agents.models import Blueprint
@@ -26,8 +25,7 @@ else:
 
 SHOWN_MOST = 100
 """Characters of when to use it that the list shows."""
-STATES = {"proposed": ("Proposed", "warning"), "enabled": ("Enabled", "success"), "disabled": ("Disabled", "")}
-"""How each state is called, and which colour it has."""
+STATES = {"proposed": "Proposed", "enabled": "Enabled", "disabled": "Disabled"}
 
 
 class Tags(forms.CharField):
@@ -103,7 +101,7 @@ class StateFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the states."""
-        return [(state, words) for state, (words, _) in STATES.items()]
+        return list(STATES.items())
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the blueprints in the chosen one."""
@@ -144,10 +142,10 @@ class BlueprintAdmin(ListPages):
         """Show whose agents are told of it."""
         return ", ".join(group.name for group in obj.groups.all()) or "everybody"
 
-    @display(description="State", label=dict(STATES.values()), ordering="enabled")
+    @admin.display(description="State", ordering="enabled")
     def in_state(self, obj: Blueprint) -> str:
         """Show whether agents are told of it."""
-        return STATES[state_of(obj)][0]
+        return STATES[state_of(obj)]
 
     @admin.display(description="Proposed by", ordering="proposed_by", empty_value="-")
     def proposer(self, obj: Blueprint) -> str | None:

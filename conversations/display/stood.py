@@ -32,10 +32,8 @@ def stood_in(prompts: Iterable[Prompt]) -> dict[int, tuple[Named, ...]]:
 
 def stands_after(steps: Sequence[Recorded]) -> list[Named]:
     """Return the blueprints that stood in the last round that a turn with these steps had."""
-    states = (
-        step for step in reversed(steps) if step.type == "state" and step.payload.get("plugin") == Blueprints.name
-    )
-    return next((_found(step.payload) for step in states), [])
+    states = (step.payload for step in reversed(steps) if step.type == "state")
+    return next((_found(state) for state in states if state.get("plugin") == Blueprints.name), [])
 
 
 def _found(state: dict[str, Any]) -> list[Named]:
