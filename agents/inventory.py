@@ -65,7 +65,7 @@ def catalogue() -> list[ToolEntry]:
 
 
 def collect() -> dict[str, Any]:
-    """Return the whole inventory as plain values. The skills and blueprints are None if the database is not set up yet."""
+    """Return the whole inventory as plain values. Skills and blueprints are None if the database is not set up yet."""
     skills = _skills()
     found = discovery.installed()
     return {

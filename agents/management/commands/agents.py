@@ -14,7 +14,7 @@ NOT_SET_UP = ("They are in the database, which cannot be read: `manage.py serve`
 class Command(BaseCommand):
     help = (
         "List what agents can use on this site, and what people start: tools, policies, workflows, plugins, services,"
-        " skills and the model."
+        " skills, blueprints and the model."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
