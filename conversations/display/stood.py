@@ -13,7 +13,7 @@ from agents.plugins.blueprints.plugin import Blueprints, Named, Standing
 from conversations.models import Prompt, Step
 from conversations.models.step import OfPlugin
 
-STATE = f'{{"plugin":"{Blueprints.name}'
+STATE = f'{{"plugin":"{Blueprints.name}"'
 """How the steps begin that record it."""
 
 
