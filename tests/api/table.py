@@ -116,6 +116,12 @@ admin/conversations/verification/<path:object_id>/history/         LFFFFoL   LFF
 admin/conversations/verification/<path:object_id>/delete/          LFFFFFL   LFFFFFL
 admin/conversations/verification/<path:object_id>/change/          LFFFFoL   LFFFFFL
 admin/conversations/verification/<path:object_id>/                 LFF>>>L   LFF>>>L
+admin/agents/blueprint/                                            LFFFFoL   LFFFFoL
+admin/agents/blueprint/add/                                        LFFFFoL   LFFFFoL
+admin/agents/blueprint/<path:object_id>/history/                   LFFFFoL   LFFFFoL
+admin/agents/blueprint/<path:object_id>/delete/                    LFFFFoL   LFFFFoL
+admin/agents/blueprint/<path:object_id>/change/                    LFFFFoL   LFFFFoL
+admin/agents/blueprint/<path:object_id>/                           LFF>>>L   LFF>>>L
 admin/agents/skill/                                                LFFFFoL   LFFFFoL
 admin/agents/skill/add/                                            LFFFFoL   LFFFFoL
 admin/agents/skill/<path:object_id>/history/                       LFFFFoL   LFFFFoL

@@ -17,7 +17,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from agents.models import Skill, Suggestion, SystemPrompt
+from agents.models import Blueprint, Skill, Suggestion, SystemPrompt
 from agents.plugins.memory import keeping
 from agents.plugins.triggers.schedule import Schedule
 from conversations.accounts.keys import make_key
@@ -126,6 +126,7 @@ class World:
         self.system_prompt = SystemPrompt.create(name="Pirate", text="Arr.")
         self.system_prompt.write("Ahoy.", by=None)
         self.suggestion = Suggestion.objects.create(text="What is new?")
+        self.blueprint = Blueprint.objects.create(name="b", when="w", text="t")
         self.skill = Skill.objects.create(name="s", description="d", body="b")
         self.group = Group.objects.get(name="Members")
         Erasure.objects.create(conversation_id=99, erased_by="chief", reason="Asked for.", steps=3)
@@ -181,6 +182,7 @@ class World:
             "erasure": Erasure.objects.get().pk,
             "redaction": Redaction.objects.get().pk,
             "verification": Verification.objects.get().pk,
+            "blueprint": self.blueprint.pk,
             "skill": self.skill.pk,
             "suggestion": self.suggestion.pk,
             "systemprompt": self.system_prompt.pk,

@@ -28,6 +28,7 @@ TOUR = {
     "chart.show": "",
     "table.show": "",
     "report.write": "you get a file to download",
+    "blueprints.propose": "an administrator reads it, and enables it for all",
     "trigger.create": "its turn starts by itself, without a message",
     "memory.save": "you approve it, and I am told of it in your next conversations",
     "memory.search": "",

@@ -205,6 +205,16 @@ SENTENCES = (
         told="The skill `{name}` is no longer active.",
     ),
     Sentence(
+        "blueprints.propose",
+        "propose a blueprint called Refunds for money back: look up the order first",
+        (
+            rf"(propose|suggest|make|write) {THE}blueprint (called|named) (?P<name>{QUOTED}|[^:\n]+?)"
+            r" (for|when) (?P<when>[^:\n]+):\s*(?P<text>.+)",
+        ),
+        does="propose the blueprint “{name}”",
+        told="The blueprint “{name}” is proposed. Agents are told of it once an administrator enables it.",
+    ),
+    Sentence(
         "trigger.create",
         "remind me in one minute to look at the logs",
         (

@@ -12,7 +12,9 @@ from typing import cast as typed
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from agents.engine.interfaces.provider import Answer, Request
@@ -343,6 +345,25 @@ def test_a_name_that_is_taken_is_said_before_and_after(site: Told, ann: User) ->
     site.works()
     assert "There is a blueprint called 'Vouchers' already" in str(results_in(site.asked[-1])[0])
     assert Blueprint.objects.get().text == "The old one."
+
+
+def test_the_pages_say_which_stood_in_a_turn_and_the_steps_which_version(site: Told, ann: User, client: Client) -> None:
+    """By the name that it had then, whatever it is called by now."""
+    one = blueprint("Refunds <b>")
+    prompt = site.ends(ann, TOUCH, says("Done."))
+    one.name = "Renamed"
+    one.save()
+    client.force_login(ann)
+    page = client.get(prompt.conversation.get_absolute_url()).text
+    assert "1 blueprint" in page
+    assert "<dd>Refunds &lt;b&gt;</dd>" in page
+    steps = reverse("inspector", args=[prompt.pk])
+    assert "Refunds &lt;b&gt;, version 1" in client.get(steps).text
+    assert "/admin/agents/blueprint/" not in client.get(steps).text
+    first = prompt.steps.order_by("seq")[0].seq
+    assert "version 1" not in client.get(f"{steps}?at={first}").text
+    User.objects.filter(pk=ann.pk).update(is_staff=True, is_superuser=True)
+    assert f'href="/admin/agents/blueprint/{one.pk}/change/"' in client.get(steps).text
 
 
 @pytest.mark.parametrize("there", [0, 1])
