@@ -179,7 +179,7 @@ def inspected(camera: Camera) -> Page:
     """The steps of that turn."""
     page = used_open(camera)
     page.get_by_role("link", name="View steps").last.click()
-    expect(page.get_by_text("Slow backups")).to_be_visible()
+    expect(page.get_by_text("Slow backups, version 1")).to_be_visible()
     return page
 
 
