@@ -2,6 +2,7 @@
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.db.models.signals import post_delete, post_migrate, post_save, pre_delete
 
 
 class AgentsConfig(AppConfig):
@@ -13,10 +14,19 @@ class AgentsConfig(AppConfig):
     def ready(self) -> None:
         """Register the checks and discover every tool and plugin. The process does not start if two share a name.
 
+        What can be searched is written down from now on, and anew after a migration if its language has changed.
+
         Nothing is probed yet: that takes a moment, and few processes need it.
         """
         from agents import checks, discovery  # noqa: F401 - checks register themselves
+        from agents.models.blueprint import keep_to_groups
         from agents.plugins.shell import probe
+        from agents.search import rebuilding
 
         probe.keep_place(settings.AGENTSITE_WORKSPACES, settings.AGENTSITE_SANDBOX_UID)
         discovery.installed()
+        pre_delete.connect(keep_to_groups, sender="auth.Group")
+        post_migrate.connect(rebuilding.rebuild_if_outdated, sender=self)
+        for model in rebuilding.tables():
+            post_save.connect(rebuilding.saved, sender=model)
+            post_delete.connect(rebuilding.deleted, sender=model)

@@ -22,7 +22,7 @@ from agents.engine.root import WORKFLOW
 from agents.engine.runtime.policy import Registered
 from agents.engine.tools.plugin import Plugin
 from agents.engine.tools.tool import Tool, by_category, wire_name
-from agents.models import Skill
+from agents.models import Blueprint, Skill
 from agents.providers.common.address import OPENAI
 from agents.skills import missing_tools
 
@@ -65,7 +65,7 @@ def catalogue() -> list[ToolEntry]:
 
 
 def collect() -> dict[str, Any]:
-    """Return the whole inventory as plain values. The skills are None if the database is not set up yet."""
+    """Return the whole inventory as plain values. Skills and blueprints are None if the database is not set up yet."""
     skills = _skills()
     found = discovery.installed()
     return {
@@ -93,6 +93,7 @@ def collect() -> dict[str, Any]:
             }
             for skill in skills
         ],
+        "blueprints": _blueprints(),
         "model": model(),
     }
 
@@ -102,6 +103,19 @@ def _skills() -> list[Skill] | None:
         return list(Skill.objects.all())
     except Error:
         return None
+
+
+def _blueprints() -> dict[str, int] | None:
+    """Return how many blueprints are enabled, disabled, and proposed and not enabled; None if the table is missing."""
+    try:
+        stand = list(Blueprint.objects.values_list("enabled", "proposed_by"))
+    except Error:
+        return None
+    return {
+        "enabled": sum(enabled for enabled, _ in stand),
+        "disabled": sum(not enabled and by is None for enabled, by in stand),
+        "proposed": sum(not enabled and by is not None for enabled, by in stand),
+    }
 
 
 def model() -> dict[str, str]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.templatetags.static import static
 
 from agents.engine.tools.tool import Risk
+from agents.search import languages
 from agentsite import logs
 from agentsite.data import prepare, secret_key
 from agentsite.databases import default_drains, direct_from_url, from_url
@@ -290,7 +291,12 @@ AGENTSITE_TOOL_SECONDS = env.number("AGENTSITE_TOOL_SECONDS", 60, least=1, most=
 AGENTSITE_PARSE_FAILURES = env.whole("AGENTSITE_PARSE_FAILURES", 3, least=1)  # unreadable answers in a row
 AGENTSITE_HISTORY_TOKENS = env.whole("AGENTSITE_HISTORY_TOKENS", 100_000, least=1000)  # sent of earlier turns
 AGENTSITE_RESULT_CHARACTERS = env.whole("AGENTSITE_RESULT_CHARACTERS", 16_000, least=500)  # sent of one tool's result
+AGENTSITE_BLUEPRINT_TOKENS = env.whole("AGENTSITE_BLUEPRINT_TOKENS", 1500)  # of the blueprints in a round; 0: none
 AGENTSITE_TOOL_TOKENS = env.whole("AGENTSITE_TOOL_TOKENS", 8000, least=1000)  # of the tools that an agent is offered
+AGENTSITE_MEMORY_TOKENS = env.whole("AGENTSITE_MEMORY_TOKENS", 600, most=100_000)  # of memories; 0: no memory at all
+AGENTSITE_SEARCH_LANGUAGE = env.choice(
+    "AGENTSITE_SEARCH_LANGUAGE", "english", (*languages.LANGUAGES, languages.NO_LANGUAGE)
+)
 AGENTSITE_PROMPTS_AT_ONCE = env.whole("AGENTSITE_PROMPTS_AT_ONCE", 20)  # per person; 0: no limit
 AGENTSITE_TOKENS_A_DAY = env.whole("AGENTSITE_TOKENS_A_DAY", 0)  # per person; 0: no limit
 AGENTSITE_WORKSPACE_MB = env.whole("AGENTSITE_WORKSPACE_MB", 4096, least=1)  # of the folder of one conversation

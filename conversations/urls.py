@@ -5,7 +5,7 @@ from django.urls import path
 
 from conversations.files import download
 from conversations.pages import inspector, manage, theme
-from conversations.pages.account import grants, webhooks
+from conversations.pages.account import grants, memory, webhooks
 from conversations.pages.account import views as accounts
 from conversations.pages.approvals import card, changes, sheet
 from conversations.pages.approvals import views as approvals
@@ -82,6 +82,13 @@ urlpatterns = [
     path("account/keys/<int:pk>/revoke/", accounts.revoke_key, name="revoke-key"),
     path("account/grants/", grants.grants, name="grants"),
     path("account/grants/<int:pk>/revoke/", grants.revoke_grant, name="revoke-grant"),
+    path("account/memory/", memory.memory, name="memory"),
+    path("account/memory/<int:pk>/", memory.change_memory, name="change-memory"),
+    path("account/memory/<int:pk>/pin/", memory.pin_memory, {"pinned": True}, name="pin-memory"),
+    path("account/memory/<int:pk>/unpin/", memory.pin_memory, {"pinned": False}, name="unpin-memory"),
+    path("account/memory/<int:pk>/forget/", memory.forget_memory, name="forget-memory"),
+    path("account/memory/on/", memory.switch_memory, {"on": True}, name="switch-memory-on"),
+    path("account/memory/off/", memory.switch_memory, {"on": False}, name="switch-memory-off"),
     path("account/sign-out-everywhere/", accounts.sign_out_everywhere, name="sign-out-everywhere"),
     path("account/password/", accounts.ChangeOwnPassword.as_view(), name="password_change"),
     path("password/", accounts.RequestPasswordReset.as_view(), name="password_reset"),

@@ -18,7 +18,8 @@ class Limits:
     model of tier `fallback` to ask when the turn's own does not answer. tool_seconds: the limit of a call whose tool
     declares none. approval_hours: how long a gate stays open. result_characters: how much of one result the model sees.
     history_tokens: the budget for earlier prompts, at 4 bytes a token; the last prompt is always included.
-    tool_tokens: likewise the budget for the tools that a round is offered, which the plugin `tools` keeps to.
+    tool_tokens, blueprint_tokens, memory_tokens: likewise the budgets for the tools, the blueprints and the memories of
+    a round, which the plugins `tools`, `blueprints` and `memory` keep to.
     """
 
     rounds: int = 10
@@ -32,3 +33,5 @@ class Limits:
     result_characters: int = 16_000
     history_tokens: int = 100_000
     tool_tokens: int = 8_000
+    blueprint_tokens: int = 1_500
+    memory_tokens: int = 600

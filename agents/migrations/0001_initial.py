@@ -14,6 +14,81 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name="Memory",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("text", models.TextField(max_length=2000)),
+                (
+                    "pinned",
+                    models.BooleanField(
+                        default=False, help_text="The agent is told of it whatever the conversation is about."
+                    ),
+                ),
+                (
+                    "prompt",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="The turn in which the agent saved it. Empty: the person wrote it.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        blank=True, help_text="Of the call that saved it, which may run twice.", max_length=64
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        help_text="Whom it is about.",
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memories",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "memories",
+                "ordering": ["-pinned", "-id"],
+                "indexes": [models.Index(fields=["user", "-pinned", "-id"], name="memories_of_person")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("key", ""), _negated=True),
+                        fields=("user", "key"),
+                        name="one_memory_a_call",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="MemoryStanding",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="memory_standing",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "is_on",
+                    models.BooleanField(
+                        default=True, help_text="Off: memories are kept, and no agent is told of them."
+                    ),
+                ),
+                (
+                    "version",
+                    models.PositiveBigIntegerField(default=0, help_text="Rises with each change of a memory."),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
             name="Skill",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -138,6 +213,102 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["policy"],
+            },
+        ),
+        migrations.CreateModel(
+            name="SearchIndex",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("written_as", models.CharField(max_length=200)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="WordCount",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "collection", "word", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("collection", models.CharField(max_length=64)),
+                ("word", models.CharField(max_length=64)),
+                ("rows", models.IntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="SearchedWord",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "collection", "word", "row", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("collection", models.CharField(max_length=64)),
+                ("word", models.CharField(max_length=64)),
+                ("row", models.BigIntegerField()),
+                ("in_title", models.BooleanField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["collection", "row"], name="words_of_a_row")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Blueprint",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100, unique=True)),
+                (
+                    "when",
+                    models.CharField(
+                        help_text="When to use it, in words that people use who need it: it is found by them.",
+                        max_length=1024,
+                    ),
+                ),
+                ("text", models.TextField(help_text="What the agent is told then, as Markdown.", max_length=20000)),
+                (
+                    "tags",
+                    models.JSONField(
+                        blank=True, default=list, help_text="More words by which it is found, separated by commas."
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True, help_text="Agents are told only of enabled blueprints.")),
+                ("version", models.PositiveIntegerField(default=0, editable=False)),
+                (
+                    "key",
+                    models.CharField(
+                        editable=False,
+                        help_text="The call that proposed it: it does so once.",
+                        max_length=64,
+                        null=True,
+                        unique=True,
+                    ),
+                ),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Only the agents of people in one of these groups are told of it. None: those of everybody.",
+                        related_name="+",
+                        to="auth.group",
+                    ),
+                ),
+                (
+                    "proposed_by",
+                    models.ForeignKey(
+                        editable=False,
+                        help_text="Whose agent proposed it. Empty: a person wrote it.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
             },
         ),
     ]

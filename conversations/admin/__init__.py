@@ -5,6 +5,7 @@ from django_q.models import Failure, OrmQ, Schedule, Success
 
 from conversations.admin import (
     approvals,
+    blueprints,
     completing,
     grants,
     keys,
@@ -20,6 +21,7 @@ from conversations.admin import (
 
 __all__ = [
     "approvals",
+    "blueprints",
     "completing",
     "grants",
     "keys",

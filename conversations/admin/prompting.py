@@ -9,9 +9,10 @@ from django.contrib import admin
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextareaWidget
 
 from agents import discovery
+from agents.markdown_files import FILE_MOST
 from agents.models import Skill, Suggestion
 from agents.plugins.skills.plugin import OWN_TOOLS
-from agents.skills import FILE_MOST, missing_tools
+from agents.skills import missing_tools
 from conversations.admin.base import ListPages
 
 if TYPE_CHECKING:  # as in base.py

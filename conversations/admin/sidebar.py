@@ -29,6 +29,7 @@ RECORD = (
 SETTINGS = (
     ("System prompts", "edit_note", "agents", "systemprompt"),
     ("Skills", "school", "agents", "skill"),
+    ("Blueprints", "menu_book", "agents", "blueprint"),
     ("Tools", "build", "conversations", "tooluse"),
     ("Suggestions", "lightbulb", "agents", "suggestion"),
     ("Workflows", "account_tree", "workflows", "workflowsetting"),

@@ -1,4 +1,4 @@
-"""Counting how often people have changed what all turns rely on: who may use the site, limits, and skills.
+"""Counting how often people have changed what all turns rely on: limits, skills, and who may use the site.
 
 Turns ask for these in each round, and people change them once a day. So drains keep them in memory
 (`conversations.worker.kept`) until this count changes. They read it with each claim, each record and each look, and no
@@ -14,7 +14,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 
-from agents.models import Skill
+from agents.models import Blueprint, MemoryStanding, Skill
 from conversations.models import ChangeCount, Quota
 
 COUNT = ChangeCount._meta.db_table
@@ -29,8 +29,11 @@ _BODY = f"BEGIN {_RAISE}; RETURN NULL; END"
 
 def _counted() -> dict[type[Model], tuple[str, ...]]:
     """Return the tables whose changes count, and which changes."""
-    every = ("INSERT", "UPDATE", "DELETE")
-    return {Quota: every, Skill: every, get_user_model(): ("UPDATE OF is_active", "DELETE")}
+    every, people = ("INSERT", "UPDATE", "DELETE"), get_user_model()
+    whole = (Quota, Skill, Blueprint, Blueprint.groups.through, people.groups.through)
+    counted: dict[type[Model], tuple[str, ...]] = dict.fromkeys(whole, every)
+    counted[MemoryStanding] = ("INSERT", "UPDATE OF is_on", "DELETE")
+    return {**counted, people: ("UPDATE OF is_active", "DELETE")}
 
 
 def triggers(connection: BaseDatabaseWrapper) -> dict[str, tuple[str, str]]:

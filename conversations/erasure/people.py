@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import F
 
 from agents.engine.ledger import canonical
+from agents.models import Memory, MemoryStanding
 from conversations.accounts.sessions import end_sessions
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.files import pending
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.db.models import Model
 
-_PERSONAL: list[type[Model]] = [Account, Quota, Notice, NoticeChoice, Webhook]
+_PERSONAL: list[type[Model]] = [Account, Quota, Notice, NoticeChoice, Webhook, Memory, MemoryStanding]
 """Tables whose rows of a `user` go with that person."""
 
 

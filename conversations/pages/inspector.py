@@ -19,6 +19,7 @@ from conversations.accounts.http import PersonRequest
 from conversations.database.ids import row_id
 from conversations.display.faithful import spelled_out
 from conversations.display.moments import TurnMoment
+from conversations.display.stood import stands_after
 from conversations.display.value import without_references
 from conversations.ledger.redacted import MARK
 from conversations.models import Prompt, State
@@ -101,6 +102,8 @@ def inspector(request: PersonRequest, pk: int) -> HttpResponse:
         "state": State(moment.state).label,
         "usage": moment.usage,
         "system_prompt": TurnSystemPrompt.of(moment, request.user),
+        "stood": stands_after(moment.steps),
+        "may_open_blueprints": request.user.is_staff and request.user.has_perm("agents.view_blueprint"),
         "place": len(moment.steps),
         "count": len(moment.known),
         "first": moment.known[0].id if moment.known else 0,

@@ -19,4 +19,6 @@ def limits() -> Limits:
         result_characters=settings.AGENTSITE_RESULT_CHARACTERS,
         history_tokens=settings.AGENTSITE_HISTORY_TOKENS,
         tool_tokens=settings.AGENTSITE_TOOL_TOKENS,
+        blueprint_tokens=settings.AGENTSITE_BLUEPRINT_TOKENS,
+        memory_tokens=settings.AGENTSITE_MEMORY_TOKENS,
     )

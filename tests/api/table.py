@@ -116,6 +116,12 @@ admin/conversations/verification/<path:object_id>/history/         LFFFFoL   LFF
 admin/conversations/verification/<path:object_id>/delete/          LFFFFFL   LFFFFFL
 admin/conversations/verification/<path:object_id>/change/          LFFFFoL   LFFFFFL
 admin/conversations/verification/<path:object_id>/                 LFF>>>L   LFF>>>L
+admin/agents/blueprint/                                            LFFFFoL   LFFFFoL
+admin/agents/blueprint/add/                                        LFFFFoL   LFFFFoL
+admin/agents/blueprint/<path:object_id>/history/                   LFFFFoL   LFFFFoL
+admin/agents/blueprint/<path:object_id>/delete/                    LFFFFoL   LFFFFoL
+admin/agents/blueprint/<path:object_id>/change/                    LFFFFoL   LFFFFoL
+admin/agents/blueprint/<path:object_id>/                           LFF>>>L   LFF>>>L
 admin/agents/skill/                                                LFFFFoL   LFFFFoL
 admin/agents/skill/add/                                            LFFFFoL   LFFFFoL
 admin/agents/skill/<path:object_id>/history/                       LFFFFoL   LFFFFoL
@@ -275,6 +281,13 @@ triggers/<int:pk>/firings/<int:firing>/again/                      MMMMMMM   LwN
 hooks/<str:hook>/                                                  MMMMMMM   UUUUUUU
 account/grants/                                                    LoooooL   LMMMMML
 account/grants/<int:pk>/revoke/                                    MMMMMMM   LwNNNNL
+account/memory/                                                    LoooooL   LwwwwwL
+account/memory/<int:pk>/                                           LoNNNNL   LwNNNNL
+account/memory/<int:pk>/pin/                                       MMMMMMM   LwNNNNL
+account/memory/<int:pk>/unpin/                                     MMMMMMM   LwNNNNL
+account/memory/<int:pk>/forget/                                    LoNNNNL   LwNNNNL
+account/memory/on/                                                 MMMMMMM   LwwwwwL
+account/memory/off/                                                MMMMMMM   LwwwwwL
 account/sign-out-everywhere/                                       MMMMMMM   L>>>>>L
 account/password/                                                  LoooooL   LoooooL
 password/                                                          ooooooo   ooooooo

@@ -126,6 +126,7 @@ def test_what_changes_something_is_no_get() -> None:
     shows = {
         "api/conversations/", "api/conversations/<int:pk>/prompts/", "api/uploads/", "api/triggers/",  # lists
         "c/<int:pk>/decide/", "c/<int:pk>/delete/", "c/<int:pk>/system-prompt/", "account/", "triggers/",
+        "account/memory/", "account/memory/<int:pk>/", "account/memory/<int:pk>/forget/",
         "triggers/<int:pk>/mapping/",
         "workflows/<str:name>/",
         "workflows/<str:name>/filled/<int:pk>/", "workflows/batches/<int:pk>/delete/",

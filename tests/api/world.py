@@ -17,7 +17,8 @@ from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from agents.models import Skill, Suggestion, SystemPrompt
+from agents.models import Blueprint, Skill, Suggestion, SystemPrompt
+from agents.plugins.memory import keeping
 from agents.plugins.triggers.schedule import Schedule
 from conversations.accounts.keys import make_key
 from conversations.display.rendering.diagrams import digest
@@ -68,6 +69,7 @@ class World:
         self.grant = Grant.objects.create(
             user=self.owner, tool="shell.run", scope="exact", prompt=self.waiting.prompt, path="1/0"
         )
+        self.memory = keeping.save(self.owner.pk, "I prefer tea, and biscuits.").memory
         daily = NewTrigger(Schedule("Europe/Berlin", expression="0 9 * * *"), "look at the logs")
         self.trigger = create(self.owner, daily)
         self.trigger.firings.create(state="missed", reason="All work was stopped.")
@@ -124,6 +126,7 @@ class World:
         self.system_prompt = SystemPrompt.create(name="Pirate", text="Arr.")
         self.system_prompt.write("Ahoy.", by=None)
         self.suggestion = Suggestion.objects.create(text="What is new?")
+        self.blueprint = Blueprint.objects.create(name="b", when="w", text="t")
         self.skill = Skill.objects.create(name="s", description="d", body="b")
         self.group = Group.objects.get(name="Members")
         Erasure.objects.create(conversation_id=99, erased_by="chief", reason="Asked for.", steps=3)
@@ -179,6 +182,7 @@ class World:
             "erasure": Erasure.objects.get().pk,
             "redaction": Redaction.objects.get().pk,
             "verification": Verification.objects.get().pk,
+            "blueprint": self.blueprint.pk,
             "skill": self.skill.pk,
             "suggestion": self.suggestion.pk,
             "systemprompt": self.system_prompt.pk,
@@ -218,6 +222,7 @@ class World:
             "systemprompt/<": self.system_prompt.pk,
             "keys/<": self.own_key.pk,
             "grants/<": self.grant.pk,
+            "memory/<": self.memory.pk,
             "triggers/<": self.trigger.pk,
         }
         return next((pk for part, pk in places.items() if part in route), self.idle.pk)
@@ -239,6 +244,8 @@ class World:
             "approvals/<int:pk>/": {"decision": "approve", **digest},
             "account/webhook/": {"webhook-url": HOOK},
             "account/keys/": {"key-name": "CI", "key-scopes": ["read"]},
+            "account/memory/": {"text": "I prefer tea."},
+            "account/memory/<int:pk>/": {"text": "I prefer coffee."},
             "theme/": {"theme": "dark"},
             "triggers/": {"text": "look at the logs", "when": "daily", "time": "09:00", "zone": "UTC"},
             "triggers/<int:pk>/mapping/": {"source-item": "value", "typed-item": "paper", "sample": "{}"},

@@ -98,6 +98,7 @@ def test_pages_are_still_shown(door: Door, database: Path) -> None:
         ("/admin/auth/user/{id}/erase/", {"reason": TEXT}),
         ("/admin/auth/group/add/", {"name": "Deciders"}),
         ("/admin/agents/skill/add/", {"name": "a-skill", "description": "Of use.", "body": TEXT}),
+        ("/admin/agents/blueprint/add/", {"name": "a", "when": "b", "text": TEXT}),
         ("/admin/conversations/killswitch/", {"turn": "on", "reason": TEXT}),
         ("/admin/logout/", {}),
     ],

@@ -34,7 +34,7 @@ READ_BY_ALL = (
     "/workflows/runs/", "/workflows/nasty.ask/runs/", "/account/", "/admin/",
     "/admin/conversations/approval/", "/admin/conversations/conversation/", "/admin/conversations/prompt/",
     "/admin/conversations/file/", "/admin/conversations/apikey/", "/admin/agents/systemprompt/",
-    "/admin/agents/skill/", "/admin/auth/user/",
+    "/admin/agents/skill/", "/admin/agents/blueprint/", "/admin/auth/user/",
 )  # fmt: skip
 """Pages on which all texts stand."""
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from agents.markdown_files import FILE_MOST
 from agents.models import Skill
-from agents.skills import FILE_MOST, SHIPPED
+from agents.skills import SHIPPED
 
 pytestmark = pytest.mark.django_db
 

@@ -135,7 +135,7 @@ def test_a_plugin_that_pushes_what_is_offered_anyway_is_told_so(monkeypatch: pyt
     assert listed["plugins"][0]["offered_anyway"] == ["basket.pack"]
     assert {tool["name"]: tool["added_by"] for tool in listed["tools"]}["basket.order"] == ["basket"]
     lines = [" ".join(line.split()) for line in run_agents().splitlines()]
-    assert "basket.order Order the basket destructive yes a plugin or a workflow" in lines
+    assert "basket.order Order the basket destructive yes a plugin or workflow" in lines
     at = lines.index("basket 100 tests.plugins.test_inventory")
     assert lines[at + 1] == "basket.pack is offered anyway: declare it with offered=False"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.engine.apart import set_apart
 from agents.engine.errors import ToolError
 from agents.engine.outputs.kinds import ToolOutput
 from agents.engine.schema import problems
@@ -16,7 +17,6 @@ from agents.testing import Question, Trial, Trials, TrialServices, asks, trials
 from tests.workflows.demo import demo_script
 from workflows import discovery
 from workflows.shipped.documents import TEXT_MOST, find_documents, read_document
-from workflows.shipped.given import set_apart
 from workflows.shipped.summary.workflows import FILES_MOST, Files, summarise_files
 
 __all__ = ["trials"]  # a fixture

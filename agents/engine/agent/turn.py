@@ -113,9 +113,9 @@ class AgentTurn:
         self.clock = Clock(ctx.run.recorder, ctx.path, self.limits.seconds, ctx.clock if ctx.path else None)
         self.input: str | None = task.told.get("text")
         self.tier: str = task.told.get("tier", "normal")
-        reminder = task.told.get("reminder")
-        said = [] if reminder is not None else input_messages(self.input, task.files, task.quotes)
-        self.line = "" if said else line_of(bool(task.told.get("continues")), reminder, task.files)
+        self.reminder: str | None = task.told.get("reminder")
+        said = [] if self.reminder is not None else input_messages(self.input, task.files, task.quotes)
+        self.line = "" if said else line_of(bool(task.told.get("continues")), self.reminder, task.files)
         self.history = History(ctx.run.recorder, ctx.run.limits, ctx.path, said, self.line)
         self._round: Round | None = None
 
@@ -126,7 +126,7 @@ class AgentTurn:
             round = Round(
                 number,
                 path,
-                input=self.input,
+                input=self.input if self.input is not None else self.reminder,
                 base=self.prompt,
                 tools=self.task.tools,
                 view=run.view,

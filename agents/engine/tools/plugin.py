@@ -49,7 +49,8 @@ class Plugin(Stateful[Kept]):
 class Round:
     """What `Plugin.prepare()` is given. Append tools to `tools` and texts to `context`; both start over each round.
 
-    `number` counts from 1; `input` is what the person said (None: nothing); `path` is the path of the round's call.
+    `number` counts from 1; `input` is what the person said, or what the trigger says that started the turn (None:
+    neither); `path` is the path of the round's call.
     `declared` are the tools with which every round of the agent starts, `limits` those of the turn. `only`, if it is
     not None, has the names of all tools that the agent's caller allows it: the others are left out in the end.
     `final` is the tool for an answer that has a form, if it has: it comes last, and no plugin has a say in it.

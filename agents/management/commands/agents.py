@@ -8,11 +8,13 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from agents import inventory
 
+NOT_SET_UP = ("They are in the database, which cannot be read: `manage.py serve` sets it up.",)
+
 
 class Command(BaseCommand):
     help = (
         "List what agents can use on this site, and what people start: tools, policies, workflows, plugins, services,"
-        " skills and the model."
+        " skills, blueprints and the model."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -35,6 +37,7 @@ class Command(BaseCommand):
         if services := [(service["name"], service["owner"]) for service in found["services"]]:
             self._section("Services", [("NAME", "OWNER"), *services])
         self._section("Skills", _skills(found["skills"]))
+        self._section("Blueprints", _blueprints(found["blueprints"]))
         self._section("Model", [(name, found["model"][name]) for name in ("api", "server", "normal", "high")])
 
     def _section(self, title: str, rows: list[tuple[str, ...]]) -> None:
@@ -57,7 +60,7 @@ def _tools(tools: list[dict[str, Any]]) -> list[tuple[str, ...]]:
             if tool["owner"] == owner:
                 cells = (tool[name] for name in ("title", "risk", "gate", "plugin"))
                 only_with = [
-                    *([] if tool["offered"] else ["a plugin or a workflow"]),
+                    *([] if tool["offered"] else ["a plugin or workflow"]),
                     *(f"skill {name}" for name in tool["skills"]),
                 ]
                 rows.append((f"  {tool['name']}", *cells, ", ".join(only_with)))
@@ -93,9 +96,13 @@ def _workflow(workflow: dict[str, Any]) -> tuple[str, ...]:
     return workflow["name"], workflow["title"], workflow["owner"]
 
 
+def _blueprints(counts: dict[str, int] | None) -> list[tuple[str, ...]]:
+    return [NOT_SET_UP] if counts is None else [(state, str(count)) for state, count in counts.items()]
+
+
 def _skills(skills: list[dict[str, Any]] | None) -> list[tuple[str, ...]]:
     if skills is None:
-        return [("They are in the database, which cannot be read: `manage.py serve` sets it up.",)]
+        return [NOT_SET_UP]
     return [("NAME", "STATE", "TOOLS"), *map(_skill, skills)]
 
 

@@ -142,3 +142,18 @@ def trigger(words: Words) -> dict[str, JSON] | None:
         words["unit"].lower()
     ]
     return {"text": text, ("in_minutes" if "in" in words else "every_minutes"): minutes}
+
+
+def memory(words: Words) -> dict[str, JSON]:
+    """`memory.save`: what was said, as a sentence. `always` pins it."""
+    return {"text": _sentence(words["text"]), "pinned": "always" in words}
+
+
+def forgetting(words: Words) -> dict[str, JSON] | None:
+    """`memory.forget`: the number that was said, or of the memory that fits best. None if none was found."""
+    if "id" in words:
+        return {"id": int(words["id"])}
+    if "found" not in words:
+        return {}
+    best = re.match(r"(\d{1,19}): ", words["found"])
+    return {"id": int(best[1])} if best else None

@@ -28,7 +28,10 @@ TOUR = {
     "chart.show": "",
     "table.show": "",
     "report.write": "you get a file to download",
+    "blueprints.propose": "an administrator reads it, and enables it for all",
     "trigger.create": "its turn starts by itself, without a message",
+    "memory.save": "you approve it, and I am told of it in your next conversations",
+    "memory.search": "",
     "csv.summary": "attach a file of this name first",
 }
 """What the help shows of the tools that ship, each with a remark, in an order in which a newcomer can try it. A tool

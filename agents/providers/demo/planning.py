@@ -113,6 +113,8 @@ def _call(wanted: Task, situation: Situation, found: str = "") -> ToolRequest:
     if is_pronoun(words.get("path", "")):
         words["path"] = _file_meant(situation)
     sentence, arguments = wanted.sentence, wanted.sentence.arguments(words)
+    if arguments is None and found:  # what was found first says that there is nothing to do it with
+        raise Unclear(found)
     if sentence.by_name and sentence.name in situation.offered:
         needed = sample(situation.offered[sentence.name]["parameters"])
         if arguments is None or not needed.keys() <= arguments.keys():

@@ -205,6 +205,16 @@ SENTENCES = (
         told="The skill `{name}` is no longer active.",
     ),
     Sentence(
+        "blueprints.propose",
+        "propose a blueprint called Refunds for money back: look up the order first",
+        (
+            rf"(propose|suggest|make|write) {THE}blueprint (called|named) (?P<name>{QUOTED}|[^:\n]+?)"
+            r" (for|when) (?P<when>[^:\n]+):\s*(?P<text>.+)",
+        ),
+        does="propose the blueprint “{name}”",
+        told="The blueprint “{name}” is proposed. Agents are told of it once an administrator enables it.",
+    ),
+    Sentence(
         "trigger.create",
         "remind me in one minute to look at the logs",
         (
@@ -231,6 +241,37 @@ SENTENCES = (
         does="delete trigger {id}",
         told="Trigger {id} is deleted.",
         arguments=lambda words: {"id": int(words["id"])},
+    ),
+    Sentence(
+        "memory.save",
+        "remember that I prefer short answers",
+        (r"((?P<always>always) )?(remember|memori[sz]e|keep in mind)(:|,)?( that)? (?P<text>.+)",),
+        does="remember “{text}”",
+        told="I will remember it. You find it under Memory in your account.",
+        arguments=make.memory,
+    ),
+    Sentence(
+        "memory.search",
+        "what do you know of me",
+        (
+            rf"what (do|did) you (know|remember) (of|about) (me|(?P<words>{QUOTED}|.+))",
+            r"what (do|did) you remember",
+            r"(show|list) (me )?(my memory|(all )?my memories)",
+        ),
+        does="look at what I remember",
+        told="This is what I remember:",
+    ),
+    Sentence(
+        "memory.forget",
+        "forget memory 3",
+        (
+            r"forget (the )?memory( number)? (?P<id>\d{1,15})",
+            r"(forget|do not remember)( that| about)? (?P<words>.+)",
+        ),
+        does="forget memory {id}",
+        told="Memory {id} is forgotten.",
+        arguments=make.forgetting,
+        first=lambda words: "" if "id" in words else f"what do you remember about {words['words']}",
     ),
     Sentence(
         "csv.summary",

@@ -15,11 +15,13 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from agents.engine.paths import is_progress, parent
+from agents.plugins.blueprints.plugin import Named
 from conversations.database.disk import is_short
 from conversations.database.erasable_cache import annotate_removed
 from conversations.database.ids import row_id
 from conversations.display.failure import Failure, failures_of
 from conversations.display.html_cache import use_html_cache
+from conversations.display.stood import stood_in
 from conversations.models import Conversation, Draft, Output, Prompt, Redaction, Step
 from conversations.pages.chat.choosing import annotate_choice
 from conversations.pages.chat.composer import Composer
@@ -120,8 +122,16 @@ class LivePage:
             wanted = wanted | collapsed
             prompts = _prompts(conversation, shown | collapsed)
         drafts, spent, failures = drafts_of(prompts), spent_by(prompts), failures_of(prompts, conversation.owner)
+        stood = stood_in(prompts)
         made = {
-            pk: self._turn(conversation, prompt, drafts.get(pk, {}), spent=spent.get(pk), failure=failures.get(pk))
+            pk: self._turn(
+                conversation,
+                prompt,
+                drafts.get(pk, {}),
+                spent=spent.get(pk),
+                failure=failures.get(pk),
+                stood=stood.get(pk, ()),
+            )
             for prompt in prompts
             for pk in [prompt.pk]
         }
@@ -147,6 +157,7 @@ class LivePage:
         *,
         spent: Spent | None,
         failure: Failure | None,
+        stood: tuple[Named, ...],
     ) -> TimelineTurn:
         kept = self._cache.get(prompt.pk)
         rows, seq = Output.objects.of(prompt).select_related("conversation__owner"), conversation.seq
@@ -159,7 +170,7 @@ class LivePage:
         kept = self._cache.setdefault(prompt.pk, CachedTurn(seq))
         kept.seq = seq  # only now: if reading failed, the next call reads it again
         kept.shown |= {one.entry.position: one for one in found}
-        return build_turn(prompt, kept.shown.values(), drafts, self._prose, spent=spent, failure=failure)
+        return build_turn(prompt, kept.shown.values(), drafts, self._prose, spent=spent, failure=failure, stood=stood)
 
     def _remember(self, turn: TimelineTurn) -> None:
         """Remember what pages now have; forget it for a turn that has ended."""

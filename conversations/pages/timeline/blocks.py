@@ -8,6 +8,7 @@ from datetime import datetime
 
 from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.registry import kind_of
+from agents.plugins.blueprints.plugin import Named
 from conversations.display.call import DisplayedCall
 from conversations.display.failure import Failure, Remedy
 from conversations.display.gate import Card
@@ -29,8 +30,8 @@ class Status:
     `activity`: the number of the activity block that already says that the turn is working. `because` is why the turn
     failed, `failure` more of it if its model failed, `advice` what to do about it, `kept` how many calls succeeded,
     which a failure does not undo. `may`: the reader may decide. For the last turn, `on`: it can be continued; `again`:
-    its message can be repeated. `first` is the better of these two. `spent` is known once the turn has ended. `until`:
-    when it will wake.
+    its message can be repeated. `first` is the better of these two. `spent`, and the blueprints that `stood` in its
+    rounds, are known once the turn has ended. `until`: when it will wake.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Status:
     rounds: int = 0
     tokens: int = 0
     spent: Spent | None = None
+    stood: tuple[Named, ...] = ()
     answered: bool = False
     may: bool = False
     on: bool = False

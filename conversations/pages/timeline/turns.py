@@ -21,11 +21,13 @@ from agents.engine.outputs.kinds import Output as Entry
 from agents.engine.outputs.timeline import reading_order
 from agents.engine.paths import is_progress, progress
 from agents.engine.root import AGENT
+from agents.plugins.blueprints.plugin import Named
 from conversations.display.call import DisplayedCall, call_of, display_call, result_text
 from conversations.display.cards import cards
 from conversations.display.failure import Failure, failures_of, site_notice
 from conversations.display.gate import Card
 from conversations.display.shapes.outputs import files_of
+from conversations.display.stood import stood_in
 from conversations.display.when import day
 from conversations.models import (
     Conversation,
@@ -196,9 +198,17 @@ def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list
     by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
     for shown in read_outputs(list(rows), reader):
         by_prompt[shown.row.prompt_id].append(shown)
-    spent, failures = spent_by(prompts), failures_of(prompts, reader)
+    spent, failures, stood = spent_by(prompts), failures_of(prompts, reader), stood_in(prompts)
     return [
-        build_turn(prompt, by_prompt[pk], drafts.get(pk, {}), {}, spent=spent.get(pk), failure=failures.get(pk))
+        build_turn(
+            prompt,
+            by_prompt[pk],
+            drafts.get(pk, {}),
+            {},
+            spent=spent.get(pk),
+            failure=failures.get(pk),
+            stood=stood.get(pk, ()),
+        )
         for prompt in prompts
         for pk in [prompt.pk]
     ]
@@ -249,8 +259,10 @@ def build_turn(
     *,
     spent: Spent | None = None,
     failure: Failure | None = None,
+    stood: tuple[Named, ...] = (),
 ) -> TimelineTurn:
     """Build a turn from its outputs, in any order, and its drafts by path. `kept`: prose to extend, by id.
+    `stood`: the blueprints in its rounds.
 
     The drafts were read first: a text that is recorded between the two reads would otherwise be in neither. Where it is
     in both, the output is shown.
@@ -275,6 +287,7 @@ def build_turn(
         told = {progress(entry.path) for entry in entries if isinstance(entry, ProgressOutput)}
         blocks += [_progress(draft) for path, draft in drafts.items() if is_progress(path) and path not in told]
     status = status_of(prompt, entries, blocks, last.text if last else "", spent=spent, failure=failure)
+    status = replace(status, stood=stood) if stood else status
     if status.activity is not None and (activity := blocks[status.activity].activity):
         blocks[status.activity] = _activity_block(Activity(activity.id, activity.rows, working=True))
     return TimelineTurn(prompt, blocks, status)

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from agents.models import Skill, SystemPrompt
+from agents.models import Blueprint, Skill, SystemPrompt
 from conversations.accounts.keys import make_key
 from conversations.approvals.decisions import decide
 from conversations.files.uploads import read_uploads
@@ -42,6 +42,7 @@ def begun(ann: User, name: str, text: str) -> dict[str, int]:
     line = short(text)
     User.objects.create_superuser(f"user-{name}", first_name=line, last_name=short(text, 150), email="x@example.com")
     SystemPrompt.create(name=line, text=text)
+    Blueprint.objects.create(name=line, when=short(text, 1024), text=text, tags=[line], enabled=False)
     Skill.objects.create(name=name, description=short(text, 1024), body=text, enabled=False)
     make_key(ann, line, ["read"])
     installed = discovery.installed()

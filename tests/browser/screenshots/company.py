@@ -7,12 +7,13 @@ import signal
 from collections.abc import Iterable
 from datetime import timedelta
 
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import F
 from django.utils import timezone
 
 from agents.engine.execution.gates import ANOTHER
+from agents.models import Blueprint
 from conversations.approvals.decisions import decide
 from conversations.files.uploads import read_uploads
 from conversations.files.workspaces import folder_of
@@ -66,6 +67,7 @@ def fill() -> dict[str, int]:
     may = ("decide_own_approval", "decide_approval")
     jonas.user_permissions.add(*Permission.objects.filter(codename__in=may))
     mara.refresh_from_db()
+    blueprints(jonas)
     found = {}
     for said, title, days in DONE:
         found[said] = begun(mara, said, title, "completed", days)
@@ -96,6 +98,35 @@ def fill() -> dict[str, int]:
     away = [found.pop("Plan the holidays of the warehouse."), found["budget"], found["expired"]]
     Conversation.objects.filter(pk__in=away).update(archived_at=timezone.now())
     return {"backup": found.pop(turns.BACKUP), "chart": found.pop(turns.SHELVES), "batch": batch(mara), **found}
+
+
+def blueprints(jonas: User) -> None:
+    """The recipes of the company: for everybody, for one group, and one that an agent proposed."""
+    bookkeeping, _ = Group.objects.get_or_create(name="Bookkeeping")
+    Blueprint.objects.create(
+        name="Slow backups",
+        when="The nightly backup is slow, late, or ended with an error.",
+        text="1. Read `backup.log` from the end: which step waited, and for what?\n2. A lock that is held by `prune` is"
+        " the usual cause. Never remove it by hand.\n3. Say how long each step took, and what to change.",
+        tags=["restic", "prune"],
+    )
+    refunds = Blueprint.objects.create(
+        name="Refunds",
+        when="A customer wants their money back, or an order was paid twice.",
+        text="Look up the order first, and pay back to the card that was charged.",
+    )
+    refunds.groups.add(bookkeeping)
+    Blueprint.objects.create(
+        name="Old price lists", when="Prices of before 2024.", text="They are in the archive.", enabled=False
+    )
+    Blueprint.objects.create(
+        name="Comparing carriers",
+        when="Somebody asks which carrier is cheapest for parcels of a size.",
+        text="Ask for the weight and the country first. Compare with insurance, and say what is not in the price.",
+        tags=["parcel", "shipping"],
+        enabled=False,
+        proposed_by=jonas,
+    )
 
 
 def edited(conversation: int) -> None:

@@ -158,6 +158,31 @@ def approval(camera: Camera) -> Page:
     return page
 
 
+def blueprint(camera: Camera) -> Page:
+    """A blueprint that an agent proposed, in the admin."""
+    page = camera.goes("/admin/agents/blueprint/?state=proposed")
+    page.locator("#result_list tbody a").first.click()
+    expect(page.locator("#id_text")).to_be_visible()
+    return page
+
+
+def used_open(camera: Camera) -> Page:
+    """What a turn used, opened, with the blueprints that stood in it."""
+    page = camera.opens("backup", "#now")
+    page.locator(".used summary").last.click()
+    expect(page.locator(".spent", has_text="Slow backups")).to_be_visible()
+    page.locator(".used").last.scroll_into_view_if_needed()
+    return page
+
+
+def inspected(camera: Camera) -> Page:
+    """The steps of that turn."""
+    page = used_open(camera)
+    page.get_by_role("link", name="View steps").last.click()
+    expect(page.get_by_text("Slow backups, version 1")).to_be_visible()
+    return page
+
+
 def edited(camera: Camera, more: str = "") -> Page:
     """A call that needs four eyes, as somebody edited it."""
     page = camera.goes("/admin/conversations/approval/")
@@ -382,6 +407,10 @@ PAGES: dict[str, View] = {
     "admin-system-prompts": at("/admin/agents/systemprompt/"),
     "admin-keys": at("/admin/conversations/apikey/"),
     "admin-skills": at("/admin/agents/skill/"),
+    "admin-blueprints": at("/admin/agents/blueprint/"),
+    "admin-blueprint": blueprint,
+    "chat-blueprints": used_open,
+    "inspector-blueprints": inspected,
     "chat-offline": offline,
     "disk-full": without_space,
     "kill-switch": stopped_by_switch,  # the last: from then on nothing runs

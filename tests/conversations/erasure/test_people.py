@@ -13,6 +13,8 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
+from agents.models import Memory, MemoryStanding, SearchedWord
+from agents.plugins.memory import keeping
 from conversations.accounts.keys import make_key
 from conversations.approvals.decisions import decide
 from conversations.erasure import people
@@ -55,6 +57,8 @@ def lea(db: None) -> User:
     user = person(name, "decide_approval", first_name=first, email=email)
     Account.objects.create(user=user)
     Quota.objects.create(user=user, running_prompts=3)
+    keeping.save(user.pk, f"{first} prefers tea.")
+    keeping.switch(user.pk, on=False)
     key, _ = make_key(user, f"{first}'s", ["read"], None)
     PassthroughUsage.objects.create(user=user, key_id=key.pk, key_name=key.name, minute=timezone.now(), requests=7)
     return user
@@ -88,6 +92,7 @@ def test_nothing_of_them_is_left_but_what_they_did_for_others(ann: User, lea: Us
     assert not Conversation.objects.filter(owner=lea).exists()
     assert Erasure.objects.get(conversation_id=mine.conversation_id).reason == "She asked."
     assert (ApiKey.objects.count(), Session.objects.count()) == (0, 0)
+    assert not any(table.objects.exists() for table in (Memory, MemoryStanding, SearchedWord))
     assert client.get("/").status_code == 302
     assert Output.objects.get(pk=gate.pk).decided_by == f"user:{lea.pk}"
     assert Usage.objects.filter(user=lea).count() == used > 0
@@ -95,6 +100,11 @@ def test_nothing_of_them_is_left_but_what_they_did_for_others(ann: User, lea: Us
     assert verify(others.conversation_id).problems == []
     html = client_of(ann).get(others.conversation.get_absolute_url()).text
     assert f"erased-{lea.pk}" in html
+
+
+def test_who_is_only_deactivated_keeps_their_memories(lea: User) -> None:
+    User.objects.filter(pk=lea.pk).update(is_active=False)
+    assert [each.text for each in keeping.find(lea.pk, "tea")] == ["Lea-the-leaver prefers tea."]
 
 
 def test_the_admins_history_says_no_more_who_they_were(ann: User, lea: User) -> None:

@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from agents.engine.root import site_of
+from agents.engine.tools.plugin import Plugin, Round
 from agents.plugins.triggers.schedule import Schedule
 from conversations.backup.after_restore import make_safe
 from conversations.erasure.conversations import erase
@@ -38,6 +39,7 @@ from conversations.triggers.managing import NewTrigger, create
 from conversations.verification.stored import verify
 from tests.conversations.recorded import ONE_GATE, Site
 from tests.conversations.triggers.conftest import StillClock
+from tests.engine import cast
 from tests.engine.support import says
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +57,28 @@ def fresh(trigger: Trigger) -> Trigger:
 def once(clock: StillClock, owner: User, minutes: float = 1, **more: Any) -> Trigger:
     at = clock.time + timedelta(minutes=minutes)
     return create(owner, NewTrigger(Schedule("Europe/Berlin", at=at), "look at the logs"), **more)
+
+
+def test_plugins_are_told_what_the_trigger_says_as_what_a_person_says(
+    ann: User, site: Site, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs: list[str | None] = []
+
+    class Noting(Plugin):
+        name = "noting"
+
+        async def prepare(self, round: Round) -> None:
+            inputs.append(round.input)
+
+    registry, _ = cast.site([says("Looked."), says("Hello.")], plugins=[Noting()])
+    monkeypatch.setattr("agents.registry.policies", lambda: registry)
+    chat = start_conversation(ann, "Logs")
+    once(clock, ann, conversation=chat)
+    clock.passes(minutes=1)
+    site.works()
+    start_prompt(chat, ann, "Hi.")
+    site.works()
+    assert inputs == ["look at the logs", "Hi."]
 
 
 def test_a_single_one_fires_once_into_its_chat(ann: User, site: Site, clock: StillClock) -> None:

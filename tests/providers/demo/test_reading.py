@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.engine.apart import set_apart
 from agents.engine.interfaces.provider import FINAL_ANSWER
 from agents.providers.demo.rules import answer
 from agents.providers.demo.text import key_words, sentences
-from workflows.shipped.given import RULE, set_apart
+from workflows.shipped.given import RULE
 from workflows.shipped.research.passages import Passage
 from workflows.shipped.research.workflows import ANSWER, SEARCH, SEARCHES_MOST, Searches
 from workflows.shipped.research.workflows import Answer as FromDocuments

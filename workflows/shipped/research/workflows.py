@@ -9,11 +9,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from agents.categories import DOCUMENTS
+from agents.engine.apart import set_apart
 from agents.engine.errors import ToolError
 from workflows.definition import workflow
 from workflows.flow import Flow
 from workflows.shipped.documents import can_be_shown
-from workflows.shipped.given import RULE, set_apart
+from workflows.shipped.given import RULE
 from workflows.shipped.paths import Folder, ReportPath
 from workflows.shipped.reports import STOPPED, code, deliver, quoted
 from workflows.shipped.research.passages import TEXT_MOST, Passage, found_in, windows

@@ -137,14 +137,15 @@ def _kind(box: Box, path: str) -> str | None:
 
 
 def _read(box: Box, path: str) -> NewSkill:
-    from agents.skills import FILE_MOST, BadSkill, parse_skill
+    from agents.markdown_files import FILE_MOST, BadFile
+    from agents.skills import parse_skill
 
     try:
         skill = parse_skill(box.read(path, FILE_MOST))
         return NewSkill(name=skill.name, **_said(skill).model_dump())
     except ValidationError as error:
         raise _Refused("the names of its tools must have 1 to 100 characters.") from error
-    except (BadSkill, ToolError) as error:
+    except (BadFile, ToolError) as error:
         raise _Refused(str(error)) from error
 
 

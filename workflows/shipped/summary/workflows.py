@@ -9,11 +9,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, StringConstraints
 
 from agents.categories import DOCUMENTS
+from agents.engine.apart import set_apart
 from agents.engine.errors import ToolError
 from workflows.definition import workflow
 from workflows.flow import Flow
 from workflows.shipped.documents import TEXT_MOST
-from workflows.shipped.given import RULE, set_apart
+from workflows.shipped.given import RULE
 from workflows.shipped.paths import ReportPath
 from workflows.shipped.reports import STOPPED, code, deliver
 

@@ -1,0 +1,142 @@
+"""Memory: what the agent keeps of a person, as that person reads, writes, pins and forgets it, and switches it off.
+
+Nobody else has a page of these, and to others their addresses do not exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Page, Paginator
+from django.db.models import Q
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods
+
+from agents.models import Memory
+from agents.plugins.memory import keeping
+from agents.plugins.memory.keeping import CannotKeep
+from conversations.accounts.http import PersonRequest
+from conversations.display.search import all_words, words_of
+from conversations.models import Conversation, Prompt
+from conversations.pages.account.memory_form import MemoryForm
+from conversations.pages.decorators import form_view
+from conversations.pages.sidebar import sidebar
+
+PAGE_ROWS = 25
+"""Memories on one page."""
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """A memory as it is listed. `said_in`: the conversation it comes from, if its person may open that; else None."""
+
+    memory: Memory
+    said_in: Conversation | None
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def memory(request: PersonRequest) -> HttpResponse:
+    """List this person's memories, or those with all words of `?q=`; on POST, add one. 400 with the error at it."""
+    if request.method != "POST":
+        return _page(request, _new_form())
+    form = _new_form(request.POST)
+    if form.is_valid():
+        try:
+            saved = keeping.save(request.user.pk, **form.cleaned_data)
+        except CannotKeep as error:
+            form.add_error("text", str(error))
+        else:
+            messages.success(request, "Saved." if saved.new else "That was saved already.")
+            return redirect("memory")
+    return _page(request, form, status=400)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def change_memory(request: PersonRequest, pk: int) -> HttpResponse:
+    """Show one memory in a form; on POST, save it. 400 with the error at its field."""
+    found = _mine(request, pk)
+    form = MemoryForm(request.POST or None, {"text": found.text, "pinned": found.pinned})
+    if request.method == "POST" and form.is_valid():
+        try:
+            keeping.change(request.user.pk, pk, **form.cleaned_data)
+        except CannotKeep as error:
+            form.add_error("text", str(error))
+        else:
+            messages.success(request, "Saved.")
+            return redirect("memory")
+    context = {"memory": found, "form": form} | _frame(request)
+    return render(request, "conversations/memory/change.html", context, status=400 if form.errors else 200)
+
+
+@form_view
+def pin_memory(request: PersonRequest, pk: int, pinned: bool) -> HttpResponse:
+    """Pin a memory, or no longer."""
+    _mine(request, pk)
+    keeping.pin(request.user.pk, pk, pinned)
+    messages.success(request, "Pinned." if pinned else "No longer pinned.")
+    return redirect("memory")
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def forget_memory(request: PersonRequest, pk: int) -> HttpResponse:
+    """Ask for confirmation; on POST, forget a memory for good."""
+    found = _mine(request, pk)
+    if request.method == "POST":
+        keeping.forget(request.user.pk, pk)
+        messages.success(request, "Forgotten. From its next answer on, the agent is not told of it.")
+        return redirect("memory")
+    return render(request, "conversations/memory/forget.html", {"memory": found} | _frame(request))
+
+
+@form_view
+def switch_memory(request: PersonRequest, on: bool) -> HttpResponse:
+    """Switch memory on or off. What is kept stays."""
+    keeping.switch(request.user.pk, on)
+    messages.success(request, f"Memory was switched {'on' if on else 'off'}.")
+    return redirect("memory")
+
+
+def _new_form(data: Any = None) -> MemoryForm:
+    return MemoryForm(data, label="Something to remember")
+
+
+def _mine(request: PersonRequest, pk: int) -> Memory:
+    return get_object_or_404(keeping.of_person(request.user.pk), pk=pk)
+
+
+def _page(request: PersonRequest, form: MemoryForm, status: int = 200) -> HttpResponse:
+    mine = keeping.of_person(request.user.pk)
+    words = words_of(request.GET.get("q", ""))
+    found = mine.filter(all_words(words, lambda word: Q(text__icontains=word))) if words else mine
+    page = Paginator(found, PAGE_ROWS).get_page(request.GET.get("page"))
+    context = {
+        "form": form,
+        "rows": _rows(request, page),
+        "page": page,
+        "q": " ".join(words),
+        "there": mine.count(),
+        "most": Memory.MOST,
+        "on": keeping.is_on(request.user.pk),
+        "offered": keeping.is_offered(),
+    }
+    return render(request, "conversations/memory/list.html", context | _frame(request), status=status)
+
+
+def _rows(request: PersonRequest, page: Page[Memory]) -> list[MemoryRow]:
+    """Return the memories of a page, each with the conversation it comes from."""
+    turns = [each.prompt for each in page if each.prompt]
+    visible = Conversation.objects.visible_to(request.user).listed()
+    prompts = Prompt.objects.filter(pk__in=turns, conversation__in=visible).select_related("conversation")
+    said_in = {prompt.pk: prompt.conversation for prompt in prompts}
+    return [MemoryRow(each, said_in.get(each.prompt or 0)) for each in page]
+
+
+def _frame(request: PersonRequest) -> dict[str, Any]:
+    return {"place": "account", "sidebar": sidebar(request.user)}
