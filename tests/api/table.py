@@ -148,7 +148,7 @@ admin/workflows/workflowsetting/<path:object_id>/history/          LFFFFoL   LFF
 admin/workflows/workflowsetting/<path:object_id>/delete/           LFFFFoL   LFFFFoL
 admin/workflows/workflowsetting/<path:object_id>/change/           LFFFFoL   LFFFFoL
 admin/workflows/workflowsetting/<path:object_id>/                  LFF>>>L   LFF>>>L
-admin/^(?P<app_label>conversations|auth|agents|workflows)/$        LFFoooL   LFFoooL
+admin/^(?P<app_label>conversations|agents|auth|workflows)/$        LFFoooL   LFFoooL
 admin/(?P<url>.*)$                                                 LFFNNNL   LFFNNNL
 workflows/                                                         LoooooL   LMMMMML
 workflow-menu/                                                     LoooooL   LMMMMML
