@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from agents.engine.ledger import JSON, canonical
 from agents.engine.tools.tool import Tool, wire_name
 
-KEPT = 4096
-"""Tools of which the text is kept. An app may make new ones each round, so that it must end somewhere."""
+_kept: WeakKeyDictionary[Tool, str] = WeakKeyDictionary()
+"""The text of each tool, as long as there is the tool: an app, or the form that a client gives, may make new ones."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,9 @@ def offered_tools(snapshot: str) -> list[OfferedTool]:
     return found
 
 
-@lru_cache(maxsize=KEPT)
 def _written(tool: Tool) -> str:
+    if (kept := _kept.get(tool)) is not None:
+        return kept
     declared = {
         "title": tool.title,
         "preview": tool.preview,
@@ -56,4 +57,5 @@ def _written(tool: Tool) -> str:
         "idempotent": tool.idempotent,
         "always_asks": tool.always_asks,
     }
-    return canonical([wire_name(tool.name), tool.description, tool.schema, declared])
+    _kept[tool] = text = canonical([wire_name(tool.name), tool.description, tool.schema, declared])
+    return text

@@ -164,14 +164,15 @@ async def _events(response: Response) -> AsyncGenerator[JSON, None]:
     Raises ProviderError if it breaks off, reports an error, or is no stream of events at all.
     """
     _check_is_stream(response)
-    data, pieces = EventData(), response.aiter_bytes()
+    data = EventData()
     try:
-        async for piece in pieces:
-            for text in data.feed(piece):
-                if text.startswith("[DONE]"):
-                    await _read_on(pieces)
-                    return
-                yield _checked(json.loads(text))
+        async with aclosing(response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                for text in data.feed(piece):
+                    if text.startswith("[DONE]"):
+                        await _read_on(pieces)
+                        return
+                    yield _checked(json.loads(text))
     except (
         *failures.SDK_ERRORS,
         ValueError,

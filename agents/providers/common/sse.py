@@ -23,6 +23,8 @@ class EventData:
 
         Raises UnicodeDecodeError if it is not UTF-8.
         """
+        if not piece:
+            return
         if self._after_return and piece.startswith(b"\n"):  # the second half of a line's end
             piece = piece[1:]
         self._after_return = piece.endswith(b"\r")
