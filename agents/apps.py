@@ -20,12 +20,14 @@ class AgentsConfig(AppConfig):
         """
         from agents import checks, discovery  # noqa: F401 - checks register themselves
         from agents.models.blueprint import keep_to_groups
+        from agents.plugins.memory.keeping import person_goes
         from agents.plugins.shell import probe
         from agents.search import rebuilding
 
         probe.keep_place(settings.AGENTSITE_WORKSPACES, settings.AGENTSITE_SANDBOX_UID)
         discovery.installed()
         pre_delete.connect(keep_to_groups, sender="auth.Group")
+        pre_delete.connect(person_goes, sender=settings.AUTH_USER_MODEL)
         post_migrate.connect(rebuilding.rebuild_if_outdated, sender=self)
         for model in rebuilding.tables():
             post_save.connect(rebuilding.saved, sender=model)

@@ -51,7 +51,8 @@ def put(collection: str, row: int, title: str, text: str) -> None:
 
 def drop(collection: str, row: int) -> None:
     """Remove the words of a row: it is not found any more. In the caller's transaction."""
-    _write(collection, row, {})
+    if SearchedWord.objects.filter(collection=collection, row=row).exists():
+        _write(collection, row, {})
 
 
 def best(collection: str, text: str, most: int, among: Collection[int] | None = None) -> list[Match]:
@@ -84,6 +85,13 @@ def lock(collections: Iterable[str]) -> None:
     One writes at a time, so the words of two rows that share some never wait for one another in a circle.
     """
     _add([(collection, ROWS, 0) for collection in sorted(set(collections))])
+
+
+def drop_all(collection: str) -> None:
+    """Remove the words of all rows of a collection, which are about to go. In the caller's transaction."""
+    lock([collection])
+    for table in (SearchedWord, WordCount):
+        table.objects.filter(collection=collection).delete()
 
 
 def _rarest(telling: Iterable[str], counts: Mapping[str, int]) -> list[str]:
