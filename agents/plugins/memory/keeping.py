@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from agents.engine.ledger import digest, valid_text
 from agents.engine.limits import BYTES_A_TOKEN
@@ -244,9 +244,10 @@ def recall(user: int, subject: str | None, key: str = "", found: Sequence[int] =
             return None  # and nothing of it is put on record
         key, found = now, _found(user, subject)
     most = settings.AGENTSITE_MEMORY_TOKENS * BYTES_A_TOKEN // LINE_USUAL
-    pinned = list(mine.filter(pinned=True)[: most + 1])
-    place = {pk: number for number, pk in enumerate(found)}
-    others = sorted(mine.filter(pk__in=place, pinned=False), key=lambda row: place[row.pk]) if place else []
+    newest = mine.filter(pinned=True).values("pk")[: most + 1]
+    rows = list(mine.filter(Q(pk__in=newest) | Q(pk__in=found)))  # in one statement: each round asks
+    pinned = [row for row in rows if row.pinned]
+    others = sorted((row for row in rows if not row.pinned), key=lambda row: found.index(row.pk))
     return Recalled(key, list(found), pinned[:most] + others, more=len(pinned) > most)
 
 
