@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-
-from agents.engine.ledger import JSON
+from typing import Any
 
 _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 """What JSON leaves as it is, though a line may end there."""
@@ -17,6 +16,6 @@ def set_apart(text: str) -> str:
     return f"===== begin {mark} =====\n{text}\n===== end {mark} ====="
 
 
-def on_one_line(value: JSON) -> str:
+def on_one_line(value: Any) -> str:
     """Return the value as JSON that is one line, whatever texts are in it."""
     return json.dumps(value, ensure_ascii=False).translate(_LINE_ENDS)

@@ -140,7 +140,7 @@ def _text_of(user: int, id: int) -> str | None:
     title="Forget",
     says=lambda asked: f"forgot memory {asked.id}",
     justify=lambda asked: f"Forget memory {asked.id}.",
-    undoable="A forgotten memory is gone. Where it was saved, told, mentioned or searched for, the conversation keeps it.",
+    undoable="A forgotten memory is gone. Conversations in which it was saved, told or mentioned still have it.",
 )
 async def forget(call: ToolCall[Which]) -> str:
     """Forget a memory of the person, for good: because they ask you to, or because it is not true any more."""
