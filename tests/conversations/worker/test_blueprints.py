@@ -10,6 +10,7 @@ from typing import Any
 from typing import cast as typed
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
@@ -18,7 +19,10 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from agents.engine.interfaces.provider import Answer, Request
+from agents.engine.interfaces.services import PlainServices
 from agents.engine.outputs.kinds import ToolOutput
+from agents.engine.tools.plugin import Round
+from agents.engine.view import View
 from agents.models import Blueprint
 from agents.plugins.blueprints import catalogue, telling, tools
 from agents.plugins.blueprints.plugin import Blueprints
@@ -291,6 +295,21 @@ def test_nor_do_several_groups_at_once_nor_one_whose_blueprint_is_enabled_later(
     later.save()
     site.ends(ann, says("Hi."))
     assert site.shown() == [[]]
+
+
+def test_an_agent_that_another_policy_calls_is_told_of_none(ann: User) -> None:
+    """No page would say that it was."""
+    blueprint()
+
+    class Services(PlainServices):
+        async def look_up(self, function: Any, *args: Any) -> Any:
+            return await in_this_thread(function, *args)
+
+    for path, told in (("1", True), ("1/1", False)):
+        round = Round(1, path, input=ASKED, base="Be kind.", tools=[], view=View(), services=Services(ann.pk))
+        async_to_sync(round.prepare)([Blueprints()])
+        assert ("Look up the order first." in round.system) == told
+        assert bool(round.writes()) == told
 
 
 def test_one_that_gives_orders_lifts_no_gate(site: Told, ann: User) -> None:
