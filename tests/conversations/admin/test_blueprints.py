@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.db.models.signals import post_save
 from django.test import Client
 
+from agents.inventory import collect
 from agents.models import Blueprint
 from agents.search.index import best
 from tests.conversations.support import person
@@ -98,6 +99,7 @@ def test_one_that_was_enabled_is_never_proposed_again_and_one_that_was_not_stays
     for action in ("enable", "disable"):
         admin.post(LIST, {"action": action, "_selected_action": [one.pk]})
     assert [row.name for row in admin.get(f"{LIST}?state=proposed").context["cl"].result_list] == ["b"]
+    assert collect()["blueprints"] == {"enabled": 0, "disabled": 1, "proposed": 1}
 
 
 def test_what_cannot_be_seen_is_marked_and_not_enabled_unread(admin: Client) -> None:
@@ -108,6 +110,7 @@ def test_what_cannot_be_seen_is_marked_and_not_enabled_unread(admin: Client) -> 
     page = admin.get(f"{LIST}{one.pk}/change/").text
     assert "Beware: it has characters that cannot be seen" in page
     assert page.count(">U+202E<") == page.count(">U+200B<") == 3
+    assert "Pay [U+202E]evil" in page, "the title"
     assert "Beware" not in admin.get(f"{LIST}{plain.pk}/change/").text
     page = admin.post(LIST, {"action": "enable", "_selected_action": [one.pk, plain.pk]}, follow=True).text
     assert "Enabled 1 blueprint." in page
