@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.db.models.signals import post_delete, post_migrate, post_save, pre_delete
+from django.db.models.signals import m2m_changed, post_delete, post_migrate, post_save, pre_delete
 
 
 class AgentsConfig(AppConfig):
@@ -19,13 +19,15 @@ class AgentsConfig(AppConfig):
         Nothing is probed yet: that takes a moment, and few processes need it.
         """
         from agents import checks, discovery  # noqa: F401 - checks register themselves
-        from agents.models.blueprint import keep_to_groups
+        from agents.models.blueprint import Blueprint, restrict
+        from agents.plugins.memory.keeping import person_goes
         from agents.plugins.shell import probe
         from agents.search import rebuilding
 
         probe.keep_place(settings.AGENTSITE_WORKSPACES, settings.AGENTSITE_SANDBOX_UID)
         discovery.installed()
-        pre_delete.connect(keep_to_groups, sender="auth.Group")
+        m2m_changed.connect(restrict, sender=Blueprint.groups.through)
+        pre_delete.connect(person_goes, sender=settings.AUTH_USER_MODEL)
         post_migrate.connect(rebuilding.rebuild_if_outdated, sender=self)
         for model in rebuilding.tables():
             post_save.connect(rebuilding.saved, sender=model)

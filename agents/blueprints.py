@@ -13,6 +13,7 @@ from agents.markdown_files import BadFile, Imported, Outcome, field, import_file
 from agents.models import Blueprint
 from agents.models.blueprint import NAME_MOST, TAG_MOST, TAGS_MOST, TEXT_MOST, WHEN_MOST
 
+FIELDS = ("name", "when", "tags", "groups")
 README = "readme.md"
 """What a folder says of itself is no blueprint."""
 
@@ -45,6 +46,8 @@ def blueprint_files(folder: Path) -> list[Path]:
 def parse_blueprint(content: bytes) -> BlueprintFile:
     """Return what the content of a file says. Raises BadFile."""
     front, text = parts(content, "name", "when")
+    if unknown := [name for name in front if name not in FIELDS]:
+        raise BadFile(f"its front matter has a field `{unknown[0]}`: there are only {', '.join(FIELDS)}.")
     name, when = field(front, "name", NAME_MOST), field(front, "when", WHEN_MOST)
     if len(text) > TEXT_MOST:
         raise BadFile(f"its text has {len(text):,} characters: shorten it to {TEXT_MOST:,}, or make several of it.")
@@ -52,12 +55,16 @@ def parse_blueprint(content: bytes) -> BlueprintFile:
     if len(tags) > TAGS_MOST or any(len(tag) > TAG_MOST for tag in tags):
         raise BadFile(f"it has too many tags, or too long ones: at most {TAGS_MOST}, of {TAG_MOST} characters each.")
     groups = names(front, "groups", example="Support") if "groups" in front else None
+    if groups == [] and front["groups"] != []:
+        raise BadFile("its `groups` names none: name some, or write `groups: []` if it is for everybody.")
     return BlueprintFile(name, when, text, tags, groups)
 
 
 def _save(read: BlueprintFile) -> tuple[Outcome, str]:
     groups = None if read.groups is None else _groups(read.groups)
-    fields = {"when": read.when, "text": read.text, "tags": read.tags}
+    fields: dict[str, object] = {"when": read.when, "text": read.text, "tags": read.tags}
+    if groups is not None:
+        fields["restricted"] = bool(groups)
     with transaction.atomic():
         blueprint = Blueprint.objects.select_for_update().filter(name=read.name).first()
         outcome: Outcome = "updated" if blueprint else "added"
@@ -74,7 +81,9 @@ def _save(read: BlueprintFile) -> tuple[Outcome, str]:
 
 
 def _note(blueprint: Blueprint) -> str:
-    return "" if blueprint.enabled else "disabled, and stays so"
+    if not blueprint.enabled:
+        return "disabled, and stays so"
+    return "told to nobody: its groups are gone" if blueprint.restricted and not blueprint.groups.exists() else ""
 
 
 def _groups(wanted: list[str]) -> list[Group]:

@@ -106,15 +106,15 @@ def _skills() -> list[Skill] | None:
 
 
 def _blueprints() -> dict[str, int] | None:
-    """Return how many blueprints are enabled, disabled, and proposed and not enabled; None if the table is missing."""
+    """Return how many blueprints are enabled, disabled, and proposed and unread; None if the table is missing."""
     try:
-        stand = list(Blueprint.objects.values_list("enabled", "proposed_by"))
+        stand = list(Blueprint.objects.values_list("enabled", "proposed"))
     except Error:
         return None
     return {
         "enabled": sum(enabled for enabled, _ in stand),
-        "disabled": sum(not enabled and by is None for enabled, by in stand),
-        "proposed": sum(not enabled and by is not None for enabled, by in stand),
+        "disabled": sum(not enabled and not proposed for enabled, proposed in stand),
+        "proposed": sum(proposed for _, proposed in stand),
     }
 
 

@@ -10,6 +10,8 @@ from typing import Literal, Protocol, TypeVar
 
 import yaml
 
+from agents.engine.ledger import valid_text
+
 FILE_MOST = 100_000
 """Bytes of one file: far more than an agent should read at once."""
 FRONT_MOST = 10_000
@@ -104,7 +106,7 @@ def field(front: Front, name: str, most: int) -> str:
     value = front.get(name)
     if not isinstance(value, str) or not value.strip():
         raise BadFile(f"its front matter has no {name}: add `{name}: ...` with a text.")
-    line = " ".join(value.split())
+    line = " ".join(_valid(name, value).split())
     if len(line) > most:
         raise BadFile(f"its {name} has {len(line):,} characters: shorten it to {most:,} or fewer.")
     return line
@@ -116,7 +118,14 @@ def names(front: Front, name: str, *, example: str) -> list[str]:
     found = value.split(",") if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise BadFile(f"its `{name}` must be a list of names: write, for example, `{name}: [{example}]`.")
-    return list(dict.fromkeys(" ".join(each.split()) for each in found if each.strip()))
+    return list(dict.fromkeys(" ".join(_valid(name, each).split()) for each in found if each.strip()))
+
+
+def _valid(name: str, value: str) -> str:
+    """Return the value of a field. Raises BadFile for what no database keeps: YAML can write it with a backslash."""
+    if valid_text(value) != value:
+        raise BadFile(f"its {name} has a null byte or half a character: write it without \\0 and \\ud800 to \\udfff.")
+    return value
 
 
 def _text(content: bytes) -> str:

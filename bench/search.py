@@ -1,9 +1,10 @@
 """The search: texts of words that are as unequally frequent as those of a language, and long inputs that are all new.
 
-`put ms` is what it takes to write down the words of one text. Milliseconds of a search are those of one process with an
-idle database: `p50` and `p95` of inputs with as many words as `--words`, `short` of inputs of twelve. `found` are the
-ids of the best three of the first inputs: they must be the same on both databases, and the command ends with 1 if they
-are not.
+Every tenth text is in Chinese. `put ms` is what it takes to write down the words of one text, `long put ms` of a
+Chinese one of 20,000 characters. Milliseconds of a search are those of one process with an idle database: `p50` and
+`p95` of inputs with as many words as `--words`, `short` of inputs of twelve, `Chinese` of as many Chinese characters as
+`--words`. `found` are the ids of the best three of the first inputs: they must be the same on both databases, and the
+command ends with 1 if they are not.
 """
 
 from __future__ import annotations
@@ -30,19 +31,28 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     with support.site(options.database, "http://127.0.0.1:9/v1"):
         from django.db import connection
 
-        text = _writer()
+        text, chinese = _writer(), _chinese_writer()
+        writers = [text] * 9 + [chinese]
         began = time.perf_counter()
-        _put([(text(5), text(options.length - 5)) for _ in range(options.texts)])
+        writer = itertools.cycle(writers)
+        _put([((write := next(writer))(5), write(options.length - 5)) for _ in range(options.texts)])
         put = (time.perf_counter() - began) / options.texts
+        began = time.perf_counter()
+        _put([(chinese(5), chinese(20_000))], options.texts)
+        long_put = time.perf_counter() - began
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE" if options.database == "sqlite" else "VACUUM ANALYZE")  # as it does by itself
-        long, short = ([text(length) for _ in range(options.times)] for length in (options.words, 12))
+        inputs = {
+            "": [text(options.words) for _ in range(options.times)],
+            "short ": [text(12) for _ in range(options.times)],
+            "Chinese ": [chinese(options.words) for _ in range(options.times)],
+        }
         return {
             "database": options.database,
             "put ms": put * 1000,
-            **_milliseconds("", long),
-            **_milliseconds("short ", short),
-            "found": [_found(input) for input in (*long[:SHOWN], *short[:SHOWN])],
+            "long put ms": long_put * 1000,
+            **{title: took for name, given in inputs.items() for title, took in _milliseconds(name, given).items()},
+            "found": [_found(input) for given in inputs.values() for input in given[:SHOWN]],
         }
 
 
@@ -55,14 +65,28 @@ def _writer() -> Callable[[int], str]:
     return lambda length: " ".join(chance.choices(words, cum_weights=weights, k=length))
 
 
-def _put(texts: list[tuple[str, str]]) -> None:
+def _chinese_writer() -> Callable[[int], str]:
+    """Return a function that writes texts of so many characters, in sentences of a dozen; the same in each process."""
+    chance = random.Random(25)
+    characters = [chr(0x4E00 + n) for n in range(3000)]
+    weights = list(itertools.accumulate(1 / rank for rank in range(1, len(characters) + 1)))
+
+    def text(length: int) -> str:
+        run = "".join(chance.choices(characters, cum_weights=weights, k=length))
+        return "\u3002".join(run[at : at + 12] for at in range(0, length, 12))
+
+    return text
+
+
+def _put(texts: list[tuple[str, str]], before: int = 0) -> None:
+    """Write down the words of these texts, of which there are so many already."""
     from django.db import transaction
 
     from agents.search import index
 
     for at in range(0, len(texts), AT_ONCE):
         with transaction.atomic():
-            for row, (title, text) in enumerate(texts[at : at + AT_ONCE], at + 1):
+            for row, (title, text) in enumerate(texts[at : at + AT_ONCE], before + at + 1):
                 index.put("bench", row, title, text)
 
 

@@ -274,6 +274,22 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("enabled", models.BooleanField(default=True, help_text="Agents are told only of enabled blueprints.")),
+                (
+                    "restricted",
+                    models.BooleanField(
+                        default=False,
+                        help_text="The agents of others are not told of it. It stays so if its groups are deleted: then no agent is.",
+                        verbose_name="only for groups",
+                    ),
+                ),
+                (
+                    "proposed",
+                    models.BooleanField(
+                        default=False,
+                        editable=False,
+                        help_text="A model proposed it, and nobody has enabled it yet.",
+                    ),
+                ),
                 ("version", models.PositiveIntegerField(default=0, editable=False)),
                 (
                     "key",
@@ -290,7 +306,7 @@ class Migration(migrations.Migration):
                     "groups",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Only the agents of people in one of these groups are told of it. None: those of everybody.",
+                        help_text="Only the agents of people in one of these groups are told of it.",
                         related_name="+",
                         to="auth.group",
                     ),
@@ -299,7 +315,7 @@ class Migration(migrations.Migration):
                     "proposed_by",
                     models.ForeignKey(
                         editable=False,
-                        help_text="Whose agent proposed it. Empty: a person wrote it.",
+                        help_text="Whose agent proposed it. Empty: a person wrote it, or that person is gone.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",

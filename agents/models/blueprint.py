@@ -19,7 +19,8 @@ TAGS_MOST, TAG_MOST = 20, 50
 class Blueprint(Searched):
     """A recipe: it is found by what somebody says, and then stands in what their agent is told, as knowledge.
 
-    One that a model proposed is disabled until an administrator has read it. `version` is raised whenever it is saved.
+    One that a model `proposed` is disabled until an administrator has read it. `version` is raised whenever it is
+    saved. One that is `restricted` and has no groups, since they were deleted, is told to nobody.
     """
 
     COLLECTION = "blueprints"
@@ -35,7 +36,12 @@ class Blueprint(Searched):
         Group,
         blank=True,
         related_name="+",
-        help_text="Only the agents of people in one of these groups are told of it. None: those of everybody.",
+        help_text="Only the agents of people in one of these groups are told of it.",
+    )
+    restricted = models.BooleanField(
+        "only for groups",
+        default=False,
+        help_text="The agents of others are not told of it. It stays so if its groups are deleted: then no agent is.",
     )
     version = models.PositiveIntegerField(default=0, editable=False)
     proposed_by = models.ForeignKey(
@@ -44,7 +50,10 @@ class Blueprint(Searched):
         editable=False,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="Whose agent proposed it. Empty: a person wrote it.",
+        help_text="Whose agent proposed it. Empty: a person wrote it, or that person is gone.",
+    )
+    proposed = models.BooleanField(
+        default=False, editable=False, help_text="A model proposed it, and nobody has enabled it yet."
     )
     key = models.CharField(  # noqa: DJ001 - many have none, and each that there is stands once
         max_length=64, null=True, unique=True, editable=False, help_text="The call that proposed it: it does so once."
@@ -62,6 +71,7 @@ class Blueprint(Searched):
         with transaction.atomic():
             before = Blueprint.objects.select_for_update().filter(pk=self.pk).values_list("version", flat=True).first()
             self.version = (before or 0) + 1
+            self.proposed = self.proposed and not self.enabled
             super().save(*args, **kwargs)
 
     @property
@@ -74,12 +84,11 @@ class Blueprint(Searched):
         return ("\n".join([self.name, self.when, *self.tags]), self.text) if self.enabled else None
 
 
-def keep_to_groups(instance: Group, **kwargs: Any) -> None:
-    """Disable the blueprints that only the people of this group have. A receiver of `pre_delete`.
+def restrict(instance: Blueprint, action: str, **kwargs: Any) -> None:
+    """Restrict a blueprint that is given to groups. A receiver of `m2m_changed` of its groups.
 
-    Without any group, they would be told to everybody.
+    A group that is deleted is not taken out of it in this sense: so it never becomes everybody's by that.
     """
-    for blueprint in Blueprint.objects.filter(groups=instance, enabled=True):
-        if blueprint.groups.count() == 1:
-            blueprint.enabled = False
-            blueprint.save()
+    if action == "pre_add":
+        instance.restricted = True
+        Blueprint.objects.filter(pk=instance.pk).update(restricted=True)

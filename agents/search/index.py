@@ -4,20 +4,22 @@ A *collection* is what is searched at once: "blueprints", or the memory of one p
 counts are its own, so nothing of one is ever found in another, or changes the order in it.
 
 A search looks at the rarest words of its text: at six, and at more while they stand in few rows together. A plain OR of
-all words takes seconds for a long text. Both databases give the same rows in the same order.
+all words takes seconds for a long text. Of a long text, only its beginning and its end are looked at. Both databases
+give the same rows in the same order.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection, transaction
 
 from agents.models import SearchedWord, WordCount
-from agents.search.words import is_piece, words
+from agents.search.words import asked_words, is_piece, words
 
 T = TypeVar("T")
 
@@ -28,9 +30,9 @@ USUAL_SHARE, USUAL_LEAST = 0.05, 20
 WORDS_LEAST, PLACES_MOST = 6, 1000
 """A search looks for this many words, the rarest, and for more while all of them stand in fewer rows than this."""
 TITLE_WEIGHT = 5
-"""How often a word in a title counts."""
-SHARED_SHARE = 3
-"""A row is found if it has one of three words that are looked for; of more, it must have two."""
+"""How often a word in a title counts in the ranking."""
+SHARED_SHARE, TITLE_SHARED = 3, 2
+"""A row is found if it has one of three words that are looked for; of more, it must have two, or one in its title."""
 AT_ONCE = 5000
 """Values of one statement; SQLite takes 32,766 at most."""
 
@@ -51,30 +53,39 @@ def put(collection: str, row: int, title: str, text: str) -> None:
 
 def drop(collection: str, row: int) -> None:
     """Remove the words of a row: it is not found any more. In the caller's transaction."""
-    _write(collection, row, {})
+    if SearchedWord.objects.filter(collection=collection, row=row).exists():
+        _write(collection, row, {})
 
 
-def best(collection: str, text: str, most: int, among: Collection[int] | None = None) -> list[Match]:
+def best(
+    collection: str, text: str, most: int, among: Collection[int] | None = None, *, one_is_enough: bool = False
+) -> list[Match]:
     """Return the rows of a collection that fit a text best, the best first, at most so many.
 
     `among`: the ids of those that may be found; None: all. Rows are ranked by the sum of their words, of which each
     counts more the fewer rows have it, and five times in a title; of equal ones, the lower id comes first. A row that
     shares one of many words with the text is not found, see SHARED_SHARE.
+
+    `one_is_enough`: it is found; and if all words that the text shares with the collection are usual, the rarest of
+    them are looked for. For collections of short rows, and of few: a usual word may stand in all of them.
     """
-    asked = words(text)
+    asked = asked_words(text)
     counts = _counts(collection, [ROWS, *asked])
     rows = counts.pop(ROWS, 0)
     usual = max(USUAL_LEAST, USUAL_SHARE * rows)
     telling = [word for word in asked if counts.get(word, 0) <= usual]
-    weights = {word: math.log(1 + rows / counts[word]) for word in _rarest(telling, counts)}
+    chosen = _rarest(telling, counts, WORDS_LEAST) or (_rarest(asked, counts, 1) if one_is_enough else [])
+    weights = {word: math.log(1 + rows / counts[word]) for word in chosen}
     several = sum(word in counts or not is_piece(word) for word in telling)
-    least = math.ceil(min(several, WORDS_LEAST) / SHARED_SHARE)
+    least = 1 if one_is_enough else math.ceil(min(several, WORDS_LEAST) / SHARED_SHARE)
     found: dict[int, list[float]] = {}
+    shared: Counter[int] = Counter()
     for row, word, in_title in _places(collection, weights):
         if among is None or row in among:
             found.setdefault(row, []).append(weights[word] * (TITLE_WEIGHT if in_title else 1))
+            shared[row] += TITLE_SHARED if in_title else 1
     # The exact sum does not depend on the order in which a database returns the words.
-    matches = (Match(row, math.fsum(shared)) for row, shared in found.items() if len(shared) >= least)
+    matches = (Match(row, math.fsum(scores)) for row, scores in found.items() if shared[row] >= least)
     return sorted(matches, key=lambda match: (-match.score, match.row))[:most]
 
 
@@ -86,14 +97,21 @@ def lock(collections: Iterable[str]) -> None:
     _add([(collection, ROWS, 0) for collection in sorted(set(collections))])
 
 
-def _rarest(telling: Iterable[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the words to look for."""
-    known = sorted((counts[word], word) for word in telling if word in counts)
+def drop_all(collection: str) -> None:
+    """Remove the words of all rows of a collection, which are about to go. In the caller's transaction."""
+    lock([collection])
+    for table in (SearchedWord, WordCount):
+        table.objects.filter(collection=collection).delete()
+
+
+def _rarest(words: Iterable[str], counts: Mapping[str, int], least: int) -> list[str]:
+    """Return those of these words to look for: so many, if there are, and more while they stand in few rows."""
+    known = sorted((counts[word], word) for word in words if word in counts)
     taken: list[str] = []
     places = 0
     for count, word in known:
         places += count
-        if len(taken) >= WORDS_LEAST and places > PLACES_MOST:
+        if len(taken) >= least and places > PLACES_MOST:
             break
         taken.append(word)
     return taken

@@ -18,9 +18,14 @@ from django.conf import settings
 from agents.models.searched import WORD_MOST
 from agents.search.languages import NO_LANGUAGE
 
-TEXT_MOST = 200_000
-"""Characters of a text that are looked at; what comes after them is not found, and finds nothing."""
-TOKENIZER = 1
+TEXT_MOST, WRITTEN_MOST = 200_000, 5000
+"""Characters of a text that are looked at, and words of it that are written down: the first ones."""
+END_MOST, ASKED_MOST = 5000, 500
+"""Characters at each end of what is searched for by that are looked at, and different words of each that count.
+
+A question stands at the beginning or at the end of what somebody has pasted.
+"""
+TOKENIZER = 2
 """Raise it when the same text has other words than before: every site then writes its words anew."""
 
 _UNSPACED = re.compile(
@@ -52,9 +57,22 @@ def _is_diacritic(character: str) -> bool:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, each once, in the order in which they first stand there."""
+    """Return the words of a text, each once, in the order in which they first stand there: the first WRITTEN_MOST."""
+    return _words(text[:TEXT_MOST])[:WRITTEN_MOST]
+
+
+def asked_words(text: str) -> list[str]:
+    """Return the words to look for with a text, each once. Of a long text, those of its beginning and of its end."""
+    if len(text) <= 2 * END_MOST:
+        found = _words(text)
+    else:
+        found = list(dict.fromkeys(_words(text[:END_MOST]) + _words(text[-END_MOST:])))
+    return found if len(found) <= 2 * ASKED_MOST else found[:ASKED_MOST] + found[-ASKED_MOST:]
+
+
+def _words(text: str) -> list[str]:
     language: str = settings.AGENTSITE_SEARCH_LANGUAGE
-    parts = list(dict.fromkeys(_parts(text[:TEXT_MOST])))
+    parts = list(dict.fromkeys(_parts(text)))
     if language != NO_LANGUAGE:
         from Stemmer import Stemmer
 

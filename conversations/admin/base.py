@@ -66,6 +66,13 @@ class ListPages(Pages):
             raise BadRequest("a selected row does not exist")
         return super().response_action(request, queryset, *more, **named)
 
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **more: Any
+    ) -> HttpResponse:
+        """Render with a title in which no character changes the direction of text."""
+        context["subtitle"] = inert(str(context.get("subtitle") or ""))
+        return super().render_change_form(request, context, *args, **more)
+
     def page(self, request: HttpRequest, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
         """Return a page of our own, with what every page of the admin has."""
         known = {**self.admin_site.each_context(request), "opts": self.opts}
@@ -89,13 +96,6 @@ class ReadOnly(ListPages):
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Whether the admin's index lists the table: for whoever may see it, whatever else they may."""
         return self.has_view_permission(request)
-
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **more: Any
-    ) -> HttpResponse:
-        """Render with a title in which no character changes the direction of text."""
-        context["subtitle"] = inert(str(context.get("subtitle") or ""))
-        return super().render_change_form(request, context, *args, **more)
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Return the list without counting all rows: the full count is the filtered count."""

@@ -16,6 +16,7 @@ from django.db.models import F
 
 from agents.engine.ledger import canonical
 from agents.models import Memory, MemoryStanding
+from agents.plugins.memory.keeping import person_goes
 from conversations.accounts.sessions import end_sessions
 from conversations.erasure.conversations import TurnRuns, erase
 from conversations.files import pending
@@ -112,6 +113,7 @@ def _anonymize(user: User) -> None:
     name, gone = user.get_username(), _free_name(user)
     Erasure.objects.filter(erased_by=name).update(erased_by=gone)
     Redaction.objects.filter(redacted_by=name).update(redacted_by=gone)
+    person_goes(user)
     for kind in _PERSONAL:
         kind._default_manager.filter(user=user).delete()
     Delivery.objects.filter(body__contains=canonical(name)).delete()  # of what they decided for others

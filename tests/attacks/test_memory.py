@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.models import Memory, SearchedWord, WordCount
 from agents.plugins.memory import keeping
 from agents.plugins.memory.keeping import CannotKeep
+from conversations.erasure.people import erase_user
 from tests.budget import examples
 from tests.conversations.support import person
 
@@ -78,6 +82,27 @@ def test_nobody_finds_or_changes_what_is_another_persons(
         assert {each.pk for each in (recalled.memories if recalled else [])} == mine
         words = SearchedWord.objects.filter(collection=f"memory:{user}")
         assert set(words.values_list("row", flat=True)) == mine
+
+
+def statements(user: User, goes: Callable[[User], object], memories: int) -> int:
+    """Return how many statements it takes that somebody with so many memories goes."""
+    for number in range(memories):
+        keeping.save(user.pk, f"Cups of {number} colours stand on green shelves.")
+    with CaptureQueriesContext(connection) as seen:
+        goes(user)
+    assert not Memory.objects.exists()
+    assert not SearchedWord.objects.exists()
+    assert not WordCount.objects.exists()
+    return len(seen)
+
+
+@pytest.mark.parametrize("way", ["erased", "deleted"])
+def test_a_person_with_many_memories_goes_as_fast_as_one_with_few(way: str, ann: User, kim: User) -> None:
+    """A statement for each memory, which looks whether it still has words; none writes word by word."""
+    chief = person("chief", is_superuser=True)
+    goes: Callable[[User], object] = (lambda user: erase_user(user, chief)) if way == "erased" else User.delete
+    few, many = statements(ann, goes, 1), statements(kim, goes, 41)
+    assert many - few <= 40
 
 
 def test_with_a_person_their_words_go_too(ann: User, kim: User) -> None:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from agents import discovery
 from agents.engine.interfaces.provider import Answer, Request
 from agents.engine.outputs.kinds import Approval
-from agents.models import Memory
+from agents.models import Memory, MemoryStanding
 from agents.plugins.memory import keeping
 from agents.plugins.memory.plugin import OWN_TOOLS, MemoryPlugin
 from conversations.models import Conversation, Output, Prompt
@@ -72,6 +72,10 @@ def approval(gate: Output) -> Approval:
 
 def texts(user: User) -> set[str]:
     return set(Memory.objects.filter(user=user).values_list("text", flat=True))
+
+
+def version(user: User) -> int:
+    return MemoryStanding.objects.get(user=user).version
 
 
 @contextmanager

@@ -80,10 +80,14 @@ def test_groups_are_those_of_the_file_and_stay_if_it_names_none(tmp_path: Path) 
     (tmp_path / "a.md").write_text(GOOD.replace("tags:", "groups: []\ntags:"))
     imported(tmp_path)
     assert not blueprint.groups.exists()
+    assert not Blueprint.objects.get().restricted
     (tmp_path / "a.md").write_text(GOOD.replace("tags:", "groups: Support\ntags:"))
     assert imported(tmp_path)[0] == ["Refunds: updated"]
     assert list(blueprint.groups.all()) == [support]
     assert imported(tmp_path)[0] == ["Refunds: unchanged"]
+    Group.objects.all().delete()
+    (tmp_path / "a.md").write_text(GOOD)
+    assert imported(tmp_path)[0] == ["Refunds: unchanged (told to nobody: its groups are gone)"]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +103,15 @@ def test_groups_are_those_of_the_file_and_stay_if_it_names_none(tmp_path: Path) 
         (f"---\nname: n\nwhen: w\ntags: {','.join(map(str, range(TAGS_MOST + 1)))}\n---\nx", "too many tags"),
         (f"---\nname: n\nwhen: w\ntags: [{'t' * (TAG_MOST + 1)}]\n---\nx", "too many tags, or too long ones"),
         ("---\nname: n\nwhen: w\ngroups: [Nobody]\n---\nx", "there is no group 'Nobody': create it in the admin"),
+        (
+            "---\nname: n\nwhen: w\ngroup: Support\n---\nx",
+            "has a field `group`: there are only name, when, tags, groups",
+        ),
+        ("---\nname: n\nwhen: w\ngroups:\n---\nx", "name some, or write `groups: []` if it is for everybody"),
+        ("---\nname: n\nwhen: w\ngroups: ''\n---\nx", "name some, or write `groups: []`"),
+        ('---\nname: "R\\ud800"\nwhen: w\n---\nx', "its name has a null byte or half a character"),
+        ('---\nname: "R\\0"\nwhen: w\n---\nx', "its name has a null byte or half a character"),
+        ('---\nname: n\nwhen: w\ntags: ["t\\0"]\n---\nx', "its tags has a null byte"),
         ("---\nname: Refunds\nwhen: w\n---\nx", "already has the name 'Refunds'"),
         (b"---\nname: n\nwhen: \xff\n---\nx", "not UTF-8"),
     ],

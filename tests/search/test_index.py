@@ -70,11 +70,12 @@ def test_equal_ones_come_by_id_and_no_more_than_asked_for() -> None:
 
 
 def test_a_row_that_shares_one_of_many_words_is_kept_out() -> None:
-    """One of three is enough, and of more, two; words that nobody has written are many, too."""
+    """One of three is enough, and of more, two, or one in its title; words that nobody has written are many, too."""
     name = filled([("Refunds", "customers want money")])
     assert found(name, "Refund for Miller") == [1]
     assert found(name, "Which weather will our customer in Leeds have tomorrow?") == []
     assert found(name, "Which weather will our customer who wants money have tomorrow?") == [1]
+    assert found(name, "I need to refund Miller for the broken kettle.") == [1]
 
 
 def test_a_word_of_many_rows_is_not_looked_for_but_in_small_collections_it_is() -> None:
@@ -82,6 +83,29 @@ def test_a_word_of_many_rows_is_not_looked_for_but_in_small_collections_it_is() 
     assert found(filled([("", "tax")] * 21), "tax", most=50) == []
     name = filled([("", "tax")] * 30 + [("", "other")] * 600)
     assert len(found(name, "tax", most=50)) == 30
+
+
+def test_one_word_is_enough_if_the_caller_says_so() -> None:
+    name = filled([("", "I prefer green tea."), ("", "My boss is Ann.")])
+    asked = "Which tea shall we order for our guests tomorrow?"
+    assert found(name, asked) == []
+    assert [match.row for match in best(name, asked, 5, one_is_enough=True)] == [1]
+    assert best(name, "Nobody wrote this at all.", 5, one_is_enough=True) == []
+
+
+def test_usual_words_are_looked_for_if_there_are_no_others_and_the_caller_says_so() -> None:
+    name = filled([("", "Acme pays late.")] * 21 + [("", "Acme has a telephone.")])
+    assert found(name, "Acme") == []
+    for text, rows in (("Acme", [1, 2, 3]), ("Acme unheard", [1, 2, 3]), ("the telephone of Acme", [22])):
+        assert [match.row for match in best(name, text, 3, one_is_enough=True)] == rows
+
+
+def test_of_a_long_text_the_beginning_and_the_end_are_looked_at() -> None:
+    """A question stands before what somebody has pasted, or behind it."""
+    name = filled([("Refunds", "x")])
+    noise = " ".join(f"noise{n}" for n in range(20_000))
+    assert found(name, f"Refunds? {noise}") == found(name, f"{noise} Refunds?") == [1]
+    assert found(name, f"{noise} Refunds? {noise}") == []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +148,7 @@ def reference(texts: dict[int, Text], text: str) -> list[Match]:
     scores = {}
     for row, (title, all_words) in stand.items():
         shared = [word for _, word in looked_for if word in all_words]
-        if len(shared) >= least and shared:
+        if sum(2 if word in title else 1 for word in shared) >= max(least, 1):
             weights = [math.log(1 + len(texts) / counts[word]) * (5 if word in title else 1) for word in shared]
             scores[row] = math.fsum(weights)
     return sorted((Match(row, score) for row, score in scores.items()), key=lambda m: (-m.score, m.row))

@@ -311,6 +311,8 @@ async def _start_and_run(
     await run.flush()  # the request for the call is recorded before anything reaches outside
     call = new_call(tool, given, ctx.path, run, attempt)
     call.change = shown.change
+    if asked := run.view.call(gate_of(run.view, ctx.path)):
+        call.reason = asked.payload["payload"]["reason"]
     limit = _limit(tool, ctx)
     if not run.services.may_begin():
         raise Fenced  # it froze after recording the start, and its lease is about to end

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from agents.engine.apart import on_one_line
 from agents.engine.interfaces.messages import UserMessage
 from agents.engine.ledger import JSON
 
@@ -47,7 +47,7 @@ Quote = Sequence[str]
 
 def quoted_note(quotes: Sequence[Quote]) -> str:
     """Return what the model reads of quoted texts: each as JSON, out of which no text can break."""
-    lines = (json.dumps({"said_by": by, "text": text}, ensure_ascii=False) for by, text in quotes)
+    lines = (on_one_line({"said_by": by, "text": text}) for by, text in quotes)
     return "\n".join([QUOTED, *lines])
 
 

@@ -213,9 +213,9 @@ class Services(Protocol):
     async def settled(self, function: Callable[..., T], *args: Any) -> T:
         """As `look_up`, for what people change now and then and rounds ask for all the time.
 
-        The site reads it once, and again after people have changed skills, limits or who may use it
-        (`conversations.database.changes` counts that), but after no other change. The result is shared: do not alter
-        it.
+        The site reads it once, and again after people have changed skills, blueprints, limits, who may use the site,
+        who is in which group, or whether somebody has memories and they are on (`conversations.database.changes` counts
+        that), but after no other change. The result is shared: do not alter it.
         """
         return await self.look_up(function, *args)
 

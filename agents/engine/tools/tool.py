@@ -75,7 +75,8 @@ class ToolCall(Generic[Input, State]):
 
     `path` names the call and never changes. `key` is the same for every attempt, for services that take an idempotency
     key. `state` is the declared plugin's state, saved if the call changes it. `change` is what the tool said this call
-    would change; if anybody was shown a change, it is that one.
+    would change; if anybody was shown a change, it is that one. `reason` is what was asked in words when a person, or a
+    grant, let it run; "" if nobody was asked.
     """
 
     tool: str
@@ -87,6 +88,7 @@ class ToolCall(Generic[Input, State]):
     attempt: int = 1
     state: State = cast(Any, None)  # noqa: RUF009 - it is None, and a tool with a plugin is given its state
     change: Change | None = None
+    reason: str = ""
     emitted: list[Step] = field(default_factory=list)
     saving: list[tuple[str, bytes, str, str]] = field(default_factory=list)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -27,7 +26,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The enabled blueprints of a site: of each id its version, and its groups; none: everybody's."""
+    """The enabled blueprints of a site: of each id its version, and of those that are only for groups, which."""
 
     versions: Mapping[int, int]
     groups: Mapping[int, frozenset[int]]
@@ -36,7 +35,7 @@ class Catalogue:
     def seen_by(self, groups: frozenset[int]) -> Seen:
         """Return those for people in these groups. It is worked out once for all who are in the same."""
         if groups not in self._seen:
-            ids = frozenset(id for id in self.versions if not (of := self.groups.get(id)) or of & groups)
+            ids = frozenset(id for id in self.versions if id not in self.groups or self.groups[id] & groups)
             self._seen[groups] = Seen(ids, digest([[id, self.versions[id]] for id in sorted(ids)]))
         return self._seen[groups]
 
@@ -45,11 +44,12 @@ def read_catalogue() -> Catalogue:
     """Return the catalogue as it is now."""
     from agents.models import Blueprint  # tools are declared without Django; this runs only on a site
 
-    versions = dict(Blueprint.objects.filter(enabled=True).values_list("pk", "version"))
-    groups: dict[int, set[int]] = defaultdict(set)
-    if versions:
+    enabled = list(Blueprint.objects.filter(enabled=True).values_list("pk", "version", "restricted"))
+    groups: dict[int, set[int]] = {id: set() for id, _, restricted in enabled if restricted}
+    if enabled:
         for blueprint, group in Blueprint.groups.through.objects.values_list("blueprint_id", "group_id"):
-            groups[blueprint].add(group)
+            groups.setdefault(blueprint, set()).add(group)
+    versions = {id: version for id, version, _ in enabled}
     return Catalogue(versions, {blueprint: frozenset(of) for blueprint, of in groups.items()})
 
 
@@ -60,13 +60,13 @@ def groups_of(user: int) -> frozenset[int]:
     return frozenset(Group.objects.filter(user=user).values_list("pk", flat=True))
 
 
-def find(text: str, among: Collection[int], tokens: int) -> list[Blueprint]:
-    """Return those of these blueprints that fit a text best and have room in so many tokens, the best first."""
+def find(text: str, among: Collection[int], tokens: int) -> list[int]:
+    """Return the ids of those of these blueprints that fit a text best and have room in so many tokens, best first."""
     from agents.models import Blueprint
     from agents.search.index import best
 
     matches = best(Blueprint.COLLECTION, text, BEST, among)
-    return fitting(read(tuple(match.row for match in matches)), tokens)
+    return [blueprint.pk for blueprint in fitting(read(tuple(match.row for match in matches)), tokens)]
 
 
 def read(ids: tuple[int, ...]) -> list[Blueprint]:

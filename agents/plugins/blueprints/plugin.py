@@ -10,7 +10,7 @@ from agents.engine.ledger import digest
 from agents.engine.paths import parent
 from agents.engine.tools.plugin import Plugin, Round
 from agents.plugins.blueprints.catalogue import Seen, find, groups_of, read, read_catalogue
-from agents.plugins.blueprints.telling import told
+from agents.plugins.blueprints.telling import fitting, told
 
 if TYPE_CHECKING:
     from agents.models import Blueprint
@@ -41,8 +41,8 @@ class Blueprints(Plugin[Standing]):
     """The blueprints plugin. What stands in a round is on record with its answer.
 
     They are searched for once in a turn, and again after somebody has changed one of those that the person's agent may
-    be told of, or the groups that the person is in. An agent within another, or within a workflow, searches for each
-    of its rounds: the record of the turn has one place, and it is not theirs.
+    be told of, or the groups that the person is in. An agent that another policy calls, such as a workflow, is told of
+    none: it knows what its caller says.
     """
 
     name = "blueprints"
@@ -52,28 +52,25 @@ class Blueprints(Plugin[Standing]):
         tokens = round.limits.blueprint_tokens
         if not tokens:
             round.tools = [tool for tool in round.tools if tool.name != PROPOSE]
-        if round.state_when_answered(self) is not None:
+        if parent(round.path) or round.state_when_answered(self) is not None:
             return
-        seen = await _seen(round)
-        if parent(round.path):
-            standing = await _found(round, seen)
-        else:
-            standing = await self._standing(round, seen)
-        if standing:
+        if standing := await self._standing(round, await _seen(round)):
             round.context.append(told(standing, tokens))
 
     async def _standing(self, round: Round, seen: Seen) -> list[Blueprint]:
         """Return the blueprints for this round of a turn, and keep in the state which they are."""
-        state, input = round.state(self), round.input
-        key = digest([input, seen.version, round.limits.blueprint_tokens]) if seen.ids else ""
-        if key != state.key:
-            # A turn that only goes on has no input: then those stay that it began with.
-            kept = [each for each in state.found if each.id in seen.ids]
-            found = [Named(id=each.pk, name=each.name, version=each.version) for each in await _found(round, seen)]
-            state.key, state.found = key, kept if input is None else found
+        state, tokens = round.state(self), round.limits.blueprint_tokens
+        key = digest([round.input, seen.version, tokens]) if seen.ids else ""
+        # A turn that only goes on has no input: then those stay that it began with.
+        ids = [each.id for each in state.found if each.id in seen.ids]
+        if key != state.key and round.input is not None:
+            ids = await _found(round, seen)
+        standing = fitting(await round.services.settled(read, tuple(ids)), tokens) if ids else []
+        named = [Named(id=each.pk, name=each.name, version=each.version) for each in standing]
+        state.key, state.found = key, named
         if key:
             state.turn = round.services.prompt
-        return await round.services.settled(read, tuple(each.id for each in state.found)) if state.found else []
+        return standing
 
 
 async def _seen(round: Round) -> Seen:
@@ -87,7 +84,7 @@ async def _seen(round: Round) -> Seen:
     return catalogue.seen_by(await round.services.settled(groups_of, round.services.user))
 
 
-async def _found(round: Round, seen: Seen) -> list[Blueprint]:
+async def _found(round: Round, seen: Seen) -> list[int]:
     if not seen.ids or not round.input:
         return []
     return await round.services.look_up(find, round.input, seen.ids, round.limits.blueprint_tokens)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from agents.categories import BLUEPRINTS
 from agents.engine.errors import ToolError
 from agents.engine.outputs.change import Change
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.blueprints.plugin import PROPOSE
+from agents.plugins.blueprints.telling import one_line
 
 NAME_MOST, WHEN_MOST, TEXT_MOST, TAGS_MOST, TAG_MOST = 100, 1024, 20_000, 20, 50
 TAKEN = "There is a blueprint called {!r} already: propose it by another name, or ask an administrator to change it."
 
-Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Line = Annotated[Text, BeforeValidator(lambda given: one_line(given) if isinstance(given, str) else given)]
 
 
 class Proposal(BaseModel):
@@ -25,7 +27,7 @@ class Proposal(BaseModel):
     when: Line = Field(
         max_length=WHEN_MOST, description="When to use it, in words that people use who need it: it is found by them."
     )
-    text: Line = Field(
+    text: Text = Field(
         max_length=TEXT_MOST,
         description="The recipe, as Markdown: what to do, in which order, and what to look out for. No names or figures"
         " of this one case, and nothing secret: others are told of it.",
@@ -86,6 +88,9 @@ def _save(proposal: Proposal, user: int, key: str) -> None:
         return  # it was saved before a crash
     try:
         with transaction.atomic():
-            Blueprint.objects.create(**proposal.model_dump(), enabled=False, proposed_by_id=user, key=key)
+            Blueprint.objects.create(
+                **proposal.model_dump(), enabled=False, proposed=True, proposed_by_id=user, key=key
+            )
     except IntegrityError:
-        raise ToolError(TAKEN.format(proposal.name), "taken") from None
+        if not Blueprint.objects.filter(key=key).exists():  # another worker has saved it meanwhile
+            raise ToolError(TAKEN.format(proposal.name), "taken") from None

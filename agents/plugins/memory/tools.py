@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 
 from agents.categories import MEMORY
+from agents.engine.apart import on_one_line
 from agents.engine.errors import ToolError
 from agents.engine.tools.tool import Risk, ToolCall, tool
 from agents.plugins.memory.plugin import FORGET, SAVE, SEARCH
@@ -20,13 +20,13 @@ TEXT_MOST = 2_000
 LISTED_MOST = 20
 """Memories that one search gives."""
 IS_OFF = "Memory is switched off. The person can switch it on in their account."
+HAS_NONE = "This site has no memory: whoever runs it has switched it off."
 
 
 class NewMemory(BaseModel):
     """The input of `memory.save`."""
 
-    text: str = Field(
-        min_length=1,
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
         max_length=TEXT_MOST,
         description="One thing to remember, in a whole sentence that can be understood without this conversation.",
     )
@@ -55,10 +55,10 @@ async def save(call: ToolCall[NewMemory]) -> str:
 
 
 def _refuse_if_off(user: int) -> None:
-    from agents.plugins.memory.keeping import is_on  # tools are declared without Django; this runs only on a site
+    from agents.plugins.memory import keeping  # tools are declared without Django; this runs only on a site
 
-    if not is_on(user):
-        raise ToolError(IS_OFF, code="refused")
+    if not keeping.is_on(user):
+        raise ToolError(IS_OFF if keeping.is_offered() else HAS_NONE, code="refused")
 
 
 def _save(user: int, asked: NewMemory, prompt: int, key: str) -> str:
@@ -70,9 +70,9 @@ def _save(user: int, asked: NewMemory, prompt: int, key: str) -> str:
     except keeping.CannotKeep as error:
         raise ToolError(f"Nothing was saved. {error}", code="refused") from error
     number = saved.memory.pk
-    return (
-        f"Memory {number} is saved." if saved.new or saved.memory.key == key else f"Known already, as memory {number}."
-    )
+    if saved.new or saved.memory.key == key:
+        return f"Memory {number} is saved.{keeping.remark(saved.memory)}"
+    return f"Known already, as memory {number}.{' It is pinned now.' if saved.pinned_now else ''}"
 
 
 class Sought(BaseModel):
@@ -113,16 +113,21 @@ class Which(BaseModel):
 
 
 async def _what_goes(call: ToolCall[Which]) -> bool | str:
-    """Return what the person is asked: a number says nothing of what they would lose."""
+    """Return what the person is asked: a number says nothing of what they would lose. Of nothing, nobody is asked."""
     found = await call.services.look_up(_text_of, call.user, call.input.id)
-    return f"Forget memory {call.input.id}: {found}" if found else True
+    return found is not None and _question(call.input.id) + found
 
 
-def _text_of(user: int, id: int) -> str:
-    from agents.plugins.memory.keeping import of_person
+def _question(id: int) -> str:
+    return f"Forget memory {id}: "
 
-    found = of_person(user).filter(pk=id).first()
-    return found.text if found else ""
+
+def _text_of(user: int, id: int) -> str | None:
+    """Return what a memory says; None if there is none, or memory is off."""
+    from agents.plugins.memory import keeping
+
+    found = keeping.of_person(user).filter(pk=id).first() if keeping.is_on(user) else None
+    return found.text if found else None
 
 
 @tool(
@@ -135,24 +140,31 @@ def _text_of(user: int, id: int) -> str:
     title="Forget",
     says=lambda asked: f"forgot memory {asked.id}",
     justify=lambda asked: f"Forget memory {asked.id}.",
-    undoable="A forgotten memory is gone. What past answers were told stays in the record of their conversations.",
+    undoable="A forgotten memory is gone. Conversations in which it was saved, told or mentioned still have it.",
 )
 async def forget(call: ToolCall[Which]) -> str:
     """Forget a memory of the person, for good: because they ask you to, or because it is not true any more."""
-    return await call.services.look_up(_forget, call.user, call.input.id, call.attempt)
+    shown = call.reason.removeprefix(_question(call.input.id))
+    return await call.services.look_up(_forget, call.user, call.input.id, shown, call.attempt)
 
 
-def _forget(user: int, id: int, attempt: int) -> str:
+def _forget(user: int, id: int, shown: str, attempt: int) -> str:
     from agents.plugins.memory import keeping
 
     _refuse_if_off(user)
-    if not keeping.forget(user, id) and attempt == 1:
+    try:
+        if keeping.forget(user, id, shown):
+            return f"Memory {id} is forgotten."
+    except keeping.HasChanged as error:
+        why = f"Memory {id} says something else by now. Nothing was forgotten: look at it, and ask again."
+        raise ToolError(why, code="changed_since") from error
+    if attempt == 1:
         raise ToolError(f"There is no memory {id}. Nothing was forgotten.", code="not_found")
-    return f"Memory {id} is forgotten."
+    return f"There is no memory {id} any more."  # an attempt before may have forgotten it
 
 
 def _described(memory: Memory) -> str:
-    return f"{memory.pk}: {json.dumps(memory.text, ensure_ascii=False)}{' (pinned)' if memory.pinned else ''}"
+    return f"{memory.pk}: {on_one_line(memory.text)}{' (pinned)' if memory.pinned else ''}"
 
 
 def _line(text: str) -> str:

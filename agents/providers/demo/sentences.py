@@ -73,6 +73,8 @@ AT = (
 )
 EVERY = r"every (?P<number>\d{1,6}) (?P<unit>minute|hour|day)s"
 """When a trigger fires: once after a time, or again and again."""
+NOTHING_SAID = r"((that|about) )?(me|us|it|this|that|them|(everything|all)\b.*)"
+"""What names no memory: whoever wants to forget all of this says which, or goes to the account page."""
 
 SENTENCES = (
     Sentence(
@@ -266,7 +268,7 @@ SENTENCES = (
         "forget memory 3",
         (
             r"forget (the )?memory( number)? (?P<id>\d{1,15})",
-            r"(forget|do not remember)( that| about)? (?P<words>.+)",
+            rf"(forget|do not remember)(?! {NOTHING_SAID}\W*$)( that| about)? (?P<words>.+)",
         ),
         does="forget memory {id}",
         told="Memory {id} is forgotten.",

@@ -12,7 +12,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
 from django.db.models import Q
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
@@ -28,6 +28,7 @@ from conversations.pages.sidebar import sidebar
 
 PAGE_ROWS = 25
 """Memories on one page."""
+GONE = "The memory that you changed is not there any more. Add this text as a new one, or leave it."
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ def memory(request: PersonRequest) -> HttpResponse:
         except CannotKeep as error:
             form.add_error("text", str(error))
         else:
-            messages.success(request, "Saved." if saved.new else "That was saved already.")
+            pinned = " It is pinned now." if saved.pinned_now else ""
+            said = f"Saved.{keeping.remark(saved.memory)}" if saved.new else f"That was saved already.{pinned}"
+            messages.success(request, said)
             return redirect("memory")
     return _page(request, form, status=400)
 
@@ -59,16 +62,31 @@ def memory(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def change_memory(request: PersonRequest, pk: int) -> HttpResponse:
-    """Show one memory in a form; on POST, save it. 400 with the error at its field."""
-    found = _mine(request, pk)
+    """Show one memory in a form; on POST, save it. 400 with the error at its field.
+
+    404 if there is no such one (any more); what was typed for it then stands in the form for a new one.
+    """
+    try:
+        return _change(request, pk)
+    except Memory.DoesNotExist:
+        if request.method != "POST":
+            raise Http404 from None
+    form = _new_form(request.POST)
+    form.full_clean()
+    form.add_error("text", GONE)
+    return _page(request, form, status=404)
+
+
+def _change(request: PersonRequest, pk: int) -> HttpResponse:
+    found = keeping.of_person(request.user.pk).get(pk=pk)
     form = MemoryForm(request.POST or None, {"text": found.text, "pinned": found.pinned})
     if request.method == "POST" and form.is_valid():
         try:
-            keeping.change(request.user.pk, pk, **form.cleaned_data)
+            changed = keeping.change(request.user.pk, pk, **form.cleaned_data)
         except CannotKeep as error:
             form.add_error("text", str(error))
         else:
-            messages.success(request, "Saved.")
+            messages.success(request, f"Saved.{keeping.remark(changed)}")
             return redirect("memory")
     context = {"memory": found, "form": form} | _frame(request)
     return render(request, "conversations/memory/change.html", context, status=400 if form.errors else 200)
@@ -77,9 +95,14 @@ def change_memory(request: PersonRequest, pk: int) -> HttpResponse:
 @form_view
 def pin_memory(request: PersonRequest, pk: int, pinned: bool) -> HttpResponse:
     """Pin a memory, or no longer."""
-    _mine(request, pk)
-    keeping.pin(request.user.pk, pk, pinned)
-    messages.success(request, "Pinned." if pinned else "No longer pinned.")
+    try:
+        keeping.pin(request.user.pk, pk, pinned)
+    except Memory.DoesNotExist:
+        raise Http404 from None
+    except CannotKeep as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, "Pinned." if pinned else "No longer pinned.")
     return redirect("memory")
 
 
@@ -87,10 +110,10 @@ def pin_memory(request: PersonRequest, pk: int, pinned: bool) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def forget_memory(request: PersonRequest, pk: int) -> HttpResponse:
     """Ask for confirmation; on POST, forget a memory for good."""
-    found = _mine(request, pk)
+    found = get_object_or_404(keeping.of_person(request.user.pk), pk=pk)
     if request.method == "POST":
         keeping.forget(request.user.pk, pk)
-        messages.success(request, "Forgotten. From its next answer on, the agent is not told of it.")
+        messages.success(request, "Forgotten. Your agent is not told of it again.")
         return redirect("memory")
     return render(request, "conversations/memory/forget.html", {"memory": found} | _frame(request))
 
@@ -98,17 +121,17 @@ def forget_memory(request: PersonRequest, pk: int) -> HttpResponse:
 @form_view
 def switch_memory(request: PersonRequest, on: bool) -> HttpResponse:
     """Switch memory on or off. What is kept stays."""
-    keeping.switch(request.user.pk, on)
-    messages.success(request, f"Memory was switched {'on' if on else 'off'}.")
+    try:
+        keeping.switch(request.user.pk, on)
+    except CannotKeep as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"Memory was switched {'on' if on else 'off'}.")
     return redirect("memory")
 
 
 def _new_form(data: Any = None) -> MemoryForm:
     return MemoryForm(data, label="Something to remember")
-
-
-def _mine(request: PersonRequest, pk: int) -> Memory:
-    return get_object_or_404(keeping.of_person(request.user.pk), pk=pk)
 
 
 def _page(request: PersonRequest, form: MemoryForm, status: int = 200) -> HttpResponse:

@@ -125,6 +125,7 @@ def blueprints(jonas: User) -> None:
         text="Ask for the weight and the country first. Compare with insurance, and say what is not in the price.",
         tags=["parcel", "shipping"],
         enabled=False,
+        proposed=True,
         proposed_by=jonas,
     )
 

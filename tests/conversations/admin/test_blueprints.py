@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.db.models.signals import post_save
 from django.test import Client
 
+from agents.inventory import collect
 from agents.models import Blueprint
 from agents.search.index import best
 from tests.conversations.support import person
@@ -59,16 +61,18 @@ def test_the_list_says_for_whom_they_are_and_how_they_stand(admin: Client, ann: 
     on = Blueprint.objects.create(name="On", when="w " * 200, text="t")
     on.groups.add(Group.objects.create(name="Support"))
     Blueprint.objects.create(name="Off", when="w", text="t", enabled=False)
-    proposed = Blueprint.objects.create(name="New", when="w", text="t", enabled=False, proposed_by=ann)
+    gone = Blueprint.objects.create(name="Gone", when="w", text="t")
+    gone.groups.add(sales := Group.objects.create(name="Sales"))
+    sales.delete()
+    proposed = Blueprint.objects.create(name="New", when="w", text="t", enabled=False, proposed=True, proposed_by=ann)
     page = admin.get(LIST).text
-    assert all(
-        words in page for words in ("Support", "everybody", "Enabled", "Disabled", "Proposed", "the agent of ann")
-    )
+    said = ("Support", "everybody", "nobody: its groups", "Enabled", "Disabled", "Proposed", "the agent of ann")
+    assert all(words in page for words in said)
     assert "w…" in page
-    for state, name in (("enabled", "On"), ("disabled", "Off"), ("proposed", "New")):
+    for state, names in (("enabled", ["Gone", "On"]), ("disabled", ["Off"]), ("proposed", ["New"])):
         rows = admin.get(f"{LIST}?state={state}").context["cl"].result_list
-        assert [row.name for row in rows] == [name]
-    assert len(admin.get(f"{LIST}?state=x").context["cl"].result_list) == 3
+        assert [row.name for row in rows] == names
+    assert len(admin.get(f"{LIST}?state=x").context["cl"].result_list) == 4
     assert "the agent of ann" in admin.get(f"{LIST}{proposed.pk}/change/").text
     assert f'href="{LIST}"' in admin.get("/admin/").text
 
@@ -85,6 +89,64 @@ def test_several_are_enabled_and_disabled_at_once_and_found_accordingly(admin: C
     )
     assert found("refund") == ids[1:]
     assert admin.get(f"{LIST}{ids[0]}/history/").text.count("Disabled.") == 1
+
+
+def test_one_that_was_enabled_is_never_proposed_again_and_one_that_was_not_stays_so(admin: Client, ann: User) -> None:
+    for name in "ab":
+        Blueprint.objects.create(name=name, when="w", text="t", enabled=False, proposed=True, proposed_by=ann)
+    ann.delete()
+    one = Blueprint.objects.get(name="a")
+    for action in ("enable", "disable"):
+        admin.post(LIST, {"action": action, "_selected_action": [one.pk]})
+    assert [row.name for row in admin.get(f"{LIST}?state=proposed").context["cl"].result_list] == ["b"]
+    assert collect()["blueprints"] == {"enabled": 0, "disabled": 1, "proposed": 1}
+
+
+def test_what_cannot_be_seen_is_marked_and_not_enabled_unread(admin: Client) -> None:
+    hidden = "Pay \N{RIGHT-TO-LEFT OVERRIDE}evil\N{ZERO WIDTH SPACE}."
+    one = Blueprint.objects.create(name=hidden, when=hidden, text=hidden, enabled=False, proposed=True)
+    plain = Blueprint.objects.create(name="Plain", when="w", text="t", enabled=False, proposed=True)
+    assert admin.get(LIST).text.count("U+202E") == 2
+    page = admin.get(f"{LIST}{one.pk}/change/").text
+    assert "Beware: it has characters that cannot be seen" in page
+    assert page.count(">U+202E<") == page.count(">U+200B<") == 3
+    assert "Pay [U+202E]evil" in page, "the title"
+    assert "Beware" not in admin.get(f"{LIST}{plain.pk}/change/").text
+    page = admin.post(LIST, {"action": "enable", "_selected_action": [one.pk, plain.pk]}, follow=True).text
+    assert "Enabled 1 blueprint." in page
+    assert "“Pay [U+202E]evil[U+200B].” is not enabled: it was proposed" in page
+    assert list(Blueprint.objects.filter(enabled=True)) == [plain]
+
+
+def test_a_text_that_is_saved_while_several_are_enabled_is_kept(admin: Client) -> None:
+    made = [Blueprint.objects.create(name=n, when="w", text="t", enabled=False) for n in "ab"]
+
+    def meanwhile(instance: Blueprint, **_: Any) -> None:
+        if instance.pk == made[0].pk:
+            Blueprint.objects.filter(pk=made[1].pk).update(text="Better.")
+
+    post_save.connect(meanwhile, sender=Blueprint)
+    try:
+        admin.post(LIST, {"action": "enable", "_selected_action": [each.pk for each in made]})
+    finally:
+        post_save.disconnect(meanwhile, sender=Blueprint)
+    assert list(Blueprint.objects.values_list("text", "enabled")) == [("t", True), ("Better.", True)]
+
+
+def test_who_is_told_is_never_left_open(admin: Client) -> None:
+    """Groups restrict it; without any it is everybody's only if the form says so."""
+    support = Group.objects.create(name="Support")
+    admin.post(ADD, FIELDS | {"groups": [support.pk]})
+    one = Blueprint.objects.get()
+    assert one.restricted
+    support.delete()
+    address = f"{LIST}{one.pk}/change/"
+    page = admin.post(address, FIELDS | {"restricted": "on", "text": "What I wrote."}).text
+    assert "Choose a group, or untick" in page
+    assert "What I wrote." in page
+    admin.post(address, FIELDS)
+    one.refresh_from_db()
+    assert (one.restricted, one.enabled, one.version) == (False, True, 2)
 
 
 def test_deleting_one_takes_its_words_along(admin: Client) -> None:

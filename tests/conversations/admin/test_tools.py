@@ -154,7 +154,7 @@ def test_all_tools_are_listed_as_their_authors_declared_them(client: Client, chi
         ("?owner=agents.plugins.shell.tools", ["shell.program", "shell.run"]),
         ("?category=Files&asks=Always", ["files.edit", "files.write", "workspace.delete"]),
         ("?risk=Leaves+the+site", ["post.send"]),
-        ("?asks=By+rule", [LONG, "trigger.create", "trigger.delete"]),
+        ("?asks=By+rule", [LONG, "blueprints.propose", "memory.forget", "trigger.create", "trigger.delete"]),
         ("?offered=Not+installed", ["gone.tool"]),
         ("?owner=no.such.module", []),
         ("?q=%00%E2%80%AE", []),

@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import strip_tags
 
-from agents.models import Memory, SearchedWord
+from agents.models import Memory, MemoryStanding, SearchedWord
 from agents.plugins.memory import keeping
+from agents.plugins.memory.keeping import CannotKeep
 from conversations.models import ConversationKind
 from conversations.pages.account.memory import PAGE_ROWS
 from tests.conversations.recorded import Site
@@ -119,12 +120,55 @@ def test_one_is_pinned_and_unpinned(client: Client, ann: User) -> None:
     assert listed(client) == [BIKE, TEA]
 
 
+def test_a_pin_that_is_asked_for_is_kept_though_the_text_is_there(client: Client, ann: User) -> None:
+    keep(ann, TEA)
+    client.post(LIST, {"text": TEA, "pinned": "on"})
+    assert "That was saved already. It is pinned now." in read(client.get(LIST))
+    assert Memory.objects.get().pinned
+
+
+def test_what_is_typed_for_one_that_was_forgotten_meanwhile_is_not_lost(
+    client: Client, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tea,) = keep(ann, TEA)
+    typed = {"text": "I prefer coffee.", "pinned": "on"}
+
+    def forgotten(*_args: object, **_more: object) -> None:
+        """As `keeping.change` finds it after somebody else has forgotten it, once the page has read it."""
+        keeping.forget(ann.pk, tea.pk)
+        keeping.pin(ann.pk, tea.pk, True)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(keeping, "change", forgotten)
+        at_that_moment = client.post(reverse("change-memory", args=[tea.pk]), typed)
+    for gone in (at_that_moment, client.post(reverse("change-memory", args=[tea.pk]), typed)):
+        assert (gone.status_code, "is not there any more. Add this text as a new one" in read(gone)) == (404, True)
+        assert gone.context["form"]["text"].value() == "I prefer coffee."
+        assert "checked" in str(gone.context["form"]["pinned"])
+    assert client.get(reverse("change-memory", args=[tea.pk])).status_code == 404
+    assert client.post(reverse("pin-memory", args=[tea.pk])).status_code == 404
+
+
+def test_what_is_saved_and_too_long_to_be_told_whole_is_said(client: Client, ann: User, settings: Any) -> None:
+    settings.AGENTSITE_MEMORY_TOKENS = 20
+    client.post(LIST, {"text": "long " * 20})
+    assert "Saved. It is longer than there is room for: the agent is told how it begins." in read(client.get(LIST))
+
+
+def test_of_who_was_deactivated_nothing_is_switched_on_or_off(ann: User) -> None:
+    User.objects.filter(pk=ann.pk).update(is_active=False)
+    with pytest.raises(CannotKeep):
+        keeping.switch(ann.pk, on=False)
+    assert not MemoryStanding.objects.exists()
+
+
 def test_one_is_forgotten_after_a_question_with_all_its_words(client: Client, ann: User) -> None:
     tea, _ = keep(ann, TEA, BIKE)
     address = reverse("forget-memory", args=[tea.pk])
     question = read(client.get(address))
     assert TEA in question
     assert "What past answers were given stays in the record" in question
+    assert "still have it among their messages" in question
     assert texts(ann) == {TEA, BIKE}
     client.post(address)
     assert texts(ann) == {BIKE}

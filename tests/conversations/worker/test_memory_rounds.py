@@ -13,7 +13,7 @@ from agents.engine.grants.conditions import Condition, Operator
 from agents.engine.grants.grant import Scope
 from agents.models import Memory, SystemPrompt
 from agents.plugins.memory import keeping
-from agents.plugins.memory.tools import IS_OFF
+from agents.plugins.memory.tools import HAS_NONE, IS_OFF
 from conversations.approvals.decisions import decide
 from conversations.approvals.grants import Remember
 from conversations.models import Step as Row
@@ -68,14 +68,14 @@ def test_off_nothing_is_told_or_offered_and_nothing_is_lost(site: Remembering, a
     assert TEA in told(site.asked[0])
 
 
-@pytest.mark.parametrize("asked", [call("memory.save", text=BIKE, pinned=False), call("memory.forget", id=1)])
-def test_a_call_that_waited_meanwhile_is_refused(site: Remembering, ann: User, asked: Any) -> None:
-    keep(ann, TEA)
-    prompt = site.runs(ann, says("", asked), DONE)
+def test_calls_that_waited_meanwhile_are_refused(site: Remembering, ann: User) -> None:
+    (tea,) = keep(ann, TEA)
+    asked = call("memory.save", text=BIKE, pinned=False), call("memory.forget", id=tea.pk)
+    prompt = site.runs(ann, says("", *asked), DONE)
     keeping.switch(ann.pk, on=False)
     site.approves(prompt, ann)
     site.works()
-    assert errors(prompt) == [("refused", IS_OFF)]
+    assert errors(prompt) == [("refused", IS_OFF)] * 2
     assert texts(ann) == {TEA}
 
 
@@ -95,12 +95,23 @@ def test_a_site_without_memory_offers_none(site: Remembering, ann: User, setting
     assert texts(ann) == {TEA}
 
 
+def test_a_call_that_waited_until_the_site_had_none_says_who_switched_it_off(
+    site: Remembering, ann: User, settings: Any
+) -> None:
+    prompt = site.runs(ann, SAVE, DONE)
+    settings.AGENTSITE_MEMORY_TOKENS = 0
+    site.approves(prompt, ann)
+    site.works()
+    assert errors(prompt) == [("refused", HAS_NONE)]
+
+
 # Gates
 
 
 def test_a_memory_that_orders_to_approve_lifts_no_gate(site: Remembering, ann: User) -> None:
-    keep(ann, ORDER, pinned=True)
-    prompt = site.runs(ann, says("", call("shell.run", command="rm -rf /"), call("memory.forget", id=1)), DONE)
+    (order,) = keep(ann, ORDER, pinned=True)
+    asked = call("shell.run", command="rm -rf /"), call("memory.forget", id=order.pk)
+    prompt = site.runs(ann, says("", *asked), DONE)
     assert ORDER in told(site.asked[0])
     assert len(pending(prompt)) == 2
     assert site.world.done == []
@@ -174,8 +185,38 @@ def test_a_person_without_memories_costs_no_statement(site: Remembering, ann: Us
     assert not [sql for sql in said if "agents_memory" in sql], said
 
 
-def test_what_one_person_saves_makes_no_turn_of_others_read_again(ann: User) -> None:
+def test_of_who_has_forgotten_all_nothing_is_put_on_record(site: Remembering, ann: User) -> None:
+    keeping.forget(ann.pk, keep(ann, TEA)[0].pk)
+    prompt = site.says("Tea?").runs(ann, says("", call("fx.read", a=1)), DONE)
+    assert not Row.objects.filter(prompt=prompt, type="state").exists()
     keep(ann, TEA)
+    assert Row.objects.filter(prompt=site.runs(ann, DONE), type="state").exists()
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_each_change_of_a_memory_makes_a_running_turn_search_again(site: Remembering, ann: User, pinned: bool) -> None:
+    """Of one that is not pinned, nothing else would bring it into the turn, or take it out."""
+    tea, bike = keep(ann, TEA, BIKE, pinned=pinned)
+    reads = [says("", call("fx.read", a=number)) for number in (1, 2, 3)]
+    prompt = site.says("Tea?").starts(ann, *reads, DONE)
+    with while_reading(
+        site,
+        lambda: keeping.change(ann.pk, bike.pk, "My bicycle smells of tea.", pinned=False),
+        lambda: keeping.pin(ann.pk, tea.pk, not pinned),
+        lambda: keeping.forget(ann.pk, bike.pk),
+    ):
+        run(prompt, Kept())
+    assert ["smells" in told(request) for request in site.asked] == [False, True, True, False]
+    assert [TEA in told(request) for request in site.asked] == [True] * 4
+    found = Row.objects.filter(prompt=prompt, type="state").order_by("seq").last()
+    assert found
+    assert found.content["value"]["found"] == ([tea.pk] if pinned else [])
+
+
+def test_what_one_person_saves_makes_no_turn_of_others_read_again(ann: User) -> None:
+    before = counted()
+    keep(ann, TEA)
+    assert counted() > before, "that somebody has memories at all is kept by turns"
     before = counted()
     (bike,) = keep(ann, BIKE)
     keeping.pin(ann.pk, bike.pk, True)

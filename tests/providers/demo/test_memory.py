@@ -70,5 +70,13 @@ def test_it_says_so_if_there_is_nothing_to_forget() -> None:
     assert (calls(answer), answer.text.endswith(nothing)) == ([], True)
 
 
+@pytest.mark.parametrize(
+    "request_",
+    ["Forget me", "forget it", "Forget about it!", "forget that.", "Forget everything", "forget all you know of me"],
+)
+def test_what_names_no_memory_forgets_none(request_: str) -> None:
+    assert calls(ask(request_)) == []
+
+
 def test_it_forgets_by_number() -> None:
     assert calls(ask("forget memory 12")) == [("memory_forget", {"id": 12})]
