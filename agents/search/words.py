@@ -107,8 +107,10 @@ def _side_by_side(run: str) -> Iterator[str]:
     """Yield each two and each three characters of a run; one that stands alone as it is."""
     if len(run) == 1:
         yield run
-    for length in (2, 3):
-        yield from (run[at : at + length] for at in range(len(run) - length + 1))
+    for at in range(len(run) - 1):
+        yield run[at : at + 2]
+        if at + 3 <= len(run):
+            yield run[at : at + 3]
 
 
 @cache
