@@ -27,7 +27,7 @@ ROWS = ""
 """The word that each row has, so that rows can be counted like words."""
 USUAL_SHARE, USUAL_LEAST = 0.05, 20
 """A word that stands in more rows than this share of them says little, and is not looked for. In so few rows, it is."""
-WORDS_LEAST, PLACES_MOST = 6, 1000
+WORDS_LEAST, PLACES_MOST = 6, 500
 """A search looks for this many words, the rarest, and for more while all of them stand in fewer rows than this."""
 TITLE_WEIGHT = 5
 """How often a word in a title counts in the ranking."""

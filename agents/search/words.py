@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
 
@@ -58,28 +58,14 @@ def _is_diacritic(character: str) -> bool:
 
 def words(text: str) -> list[str]:
     """Return the words of a text, each once, in the order in which they first stand there: the first WRITTEN_MOST."""
-    return _words(text[:TEXT_MOST])[:WRITTEN_MOST]
+    return _without_endings(dict.fromkeys(_parts(text[:TEXT_MOST])))[:WRITTEN_MOST]
 
 
 def asked_words(text: str) -> list[str]:
     """Return the words to look for with a text, each once. Of a long text, those of its beginning and of its end."""
-    if len(text) <= 2 * END_MOST:
-        found = _words(text)
-    else:
-        found = list(dict.fromkeys(_words(text[:END_MOST]) + _words(text[-END_MOST:])))
-    return found if len(found) <= 2 * ASKED_MOST else found[:ASKED_MOST] + found[-ASKED_MOST:]
-
-
-def _words(text: str) -> list[str]:
-    language: str = settings.AGENTSITE_SEARCH_LANGUAGE
-    parts = list(dict.fromkeys(_parts(text)))
-    if language != NO_LANGUAGE:
-        from Stemmer import Stemmer
-
-        nothing = _say_nothing(language)
-        # Made anew each time, which takes 20 microseconds: threads may not share one.
-        parts = Stemmer(language, 0).stemWords([part for part in parts if part not in nothing])
-    return list(dict.fromkeys(part[:WORD_MOST] for part in parts))
+    ends = text if len(text) <= 2 * END_MOST else f"{text[:END_MOST]}\n{text[-END_MOST:]}"
+    parts = list(dict.fromkeys(_parts(ends)))
+    return _without_endings(parts if len(parts) <= 2 * ASKED_MOST else parts[:ASKED_MOST] + parts[-ASKED_MOST:])
 
 
 def is_piece(word: str) -> bool:
@@ -91,6 +77,18 @@ def written_as() -> str:
     """Return what the words of a text depend on, besides the text: words that were written by another are of no use."""
     used = " ".join(f"{name} {version(name)}" for name in ("pystemmer", "stopwords"))
     return f"{settings.AGENTSITE_SEARCH_LANGUAGE}, {TOKENIZER}, {used}, Unicode {unicodedata.unidata_version}"
+
+
+def _without_endings(parts: Iterable[str]) -> list[str]:
+    """Return the words, each once, by the language of the site."""
+    language: str = settings.AGENTSITE_SEARCH_LANGUAGE
+    if language != NO_LANGUAGE:
+        from Stemmer import Stemmer
+
+        nothing = _say_nothing(language)
+        # Made anew each time, which takes 20 microseconds: threads may not share one.
+        parts = Stemmer(language, 0).stemWords([part for part in parts if part not in nothing])
+    return list(dict.fromkeys(part[:WORD_MOST] for part in parts))
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -109,8 +107,10 @@ def _side_by_side(run: str) -> Iterator[str]:
     """Yield each two and each three characters of a run; one that stands alone as it is."""
     if len(run) == 1:
         yield run
-    for length in (2, 3):
-        yield from (run[at : at + length] for at in range(len(run) - length + 1))
+    for at in range(len(run) - 1):
+        yield run[at : at + 2]
+        if at + 3 <= len(run):
+            yield run[at : at + 3]
 
 
 @cache

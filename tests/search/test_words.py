@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as how
@@ -11,7 +13,7 @@ from pytest_django.fixtures import Settings
 from agents.models.searched import WORD_MOST
 from agents.search import words as module
 from agents.search.languages import LANGUAGES, NO_LANGUAGE
-from agents.search.words import TEXT_MOST, words, written_as
+from agents.search.words import ASKED_MOST, TEXT_MOST, WRITTEN_MOST, asked_words, words, written_as
 from tests.budget import examples
 from tests.texts import TEXTS
 
@@ -33,10 +35,10 @@ from tests.texts import TEXTS
         ),
         ("user_id e-mail v2.0", ["user", "id", "e", "mail", "v2", "0"]),
         ("退款", ["退款"]),
-        ("退款单API手册", ["api", "退款", "款单", "退款单", "手册"]),
+        ("退款单API手册", ["api", "退款", "退款单", "款单", "手册"]),
         ("猫", ["猫"]),
         ("がか", ["がか"]),
-        ("회의를", ["회의", "의를", "회의를"]),
+        ("회의를", ["회의", "회의를", "의를"]),
         ("\0\ud800x", ["x"]),
         ("हिन्दी", ["हिन्दी"]),
         ("\N{ARABIC LETTER KAF}\N{ARABIC FATHA}\N{ARABIC LETTER TEH}", ["\N{ARABIC LETTER KAF}\N{ARABIC LETTER TEH}"]),
@@ -72,6 +74,18 @@ def test_words_are_plain_and_fit_their_column_whatever_the_text(text: str) -> No
     assert "" not in found
     assert all(len(word) <= WORD_MOST and not any(c.isspace() or c == "\0" for c in word) for word in found)
     assert words(f"{text} {text}") == found
+
+
+def test_neither_a_row_nor_a_search_has_more_words_than_a_database_takes_at_once() -> None:
+    """In a text without blanks, each character begins two."""
+    chance = random.Random(1)
+    text = "".join(chance.choices([chr(0x4E00 + n) for n in range(3000)], k=20_000))
+    assert words(text) == words(text[:5000])[:WRITTEN_MOST]
+    asked = asked_words(text * 10)
+    assert len(asked) == 2 * ASKED_MOST
+    assert asked[0] == text[:2]
+    assert asked[-1] == text[-2:]
+    assert asked_words("Refunds, refunding and a REFUND!") == ["refund"]
 
 
 def test_what_is_longer_than_anybody_reads_is_not_looked_at() -> None:
