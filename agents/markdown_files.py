@@ -115,10 +115,12 @@ def field(front: Front, name: str, most: int) -> str:
 def names(front: Front, name: str, *, example: str) -> list[str]:
     """Return a list of names of the front matter, or a text with commas. Raises BadFile for anything else."""
     value = front.get(name) or []
-    found = value.split(",") if isinstance(value, str) else value
+    found = [each for each in value.split(",") if each.strip()] if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise BadFile(f"its `{name}` must be a list of names: write, for example, `{name}: [{example}]`.")
-    return list(dict.fromkeys(" ".join(_valid(name, each).split()) for each in found if each.strip()))
+    if not all(each.strip() for each in found):
+        raise BadFile(f"its `{name}` has an empty name: remove it, or write what is missing.")
+    return list(dict.fromkeys(" ".join(_valid(name, each).split()) for each in found))
 
 
 def _valid(name: str, value: str) -> str:

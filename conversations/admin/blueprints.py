@@ -142,7 +142,6 @@ class BlueprintAdmin(ListPages):
     list_filter: ClassVar[tuple[Any, ...]] = (StateFilter, ("groups", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("proposed_by",)
     search_fields = ("name", "when", "text")
-    ordering = ("name",)
     actions = ("enable", "disable")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Blueprint]:

@@ -217,7 +217,7 @@ def test_files_that_change_while_the_card_waits_change_nothing(trials: Trials) -
         ("---\nname: tea\n---\nx", "Its front matter has no description"),
         ("---\nname: tea\ndescription: d\n---\n", "There is no text below the front matter"),
         ("---\nname: tea\ndescription: d\ntools: 7\n---\nx", "Its `tools` must be a list of names"),
-        ("---\nname: tea\ndescription: d\ntools: ['']\n---\nx", "The names of its tools must have 1 to 100 characters"),
+        ("---\nname: tea\ndescription: d\ntools: ['']\n---\nx", "Its `tools` has an empty name"),
         (b"\xff\xfe", "It is not UTF-8"),
         (b"---\nname: tea\ndescription: d\n---\n\0", "It is not text"),
         (GOOD.format(name="tea", more="") + "x" * 100_000, "'skills/tea/SKILL.md' has 100,"),
