@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from agents.models import Blueprint
 from agents.models.blueprint import NAME_MOST, TAG_MOST, TAGS_MOST, TEXT_MOST, WHEN_MOST
 from agents.plugins.blueprints import tools
 from agents.search.index import best
+from tests.plugins.importing import imported_by
 
 pytestmark = pytest.mark.django_db
 
@@ -20,16 +20,7 @@ GOOD = "---\nname: Refunds\nwhen: Somebody wants their money back.\ntags: [credi
 
 
 def imported(folder: Path) -> tuple[list[str], list[str]]:
-    """What it prints, and what it complains of."""
-    out, bad, ended = StringIO(), StringIO(), ""
-    try:
-        call_command("import_blueprints", folder, stdout=out, stderr=bad)
-    except CommandError as error:
-        ended = str(error)
-    lines = bad.getvalue().splitlines()
-    files = "1 file" if len(lines) == 1 else f"{len(lines)} files"
-    assert ended == (f"Could not import {files}; the reasons are above." if lines else "")
-    return out.getvalue().splitlines(), lines
+    return imported_by("import_blueprints", folder)
 
 
 def test_it_adds_updates_and_leaves_alone(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from django.core.management import CommandError, call_command
 from agents.markdown_files import FILE_MOST
 from agents.models import Skill
 from agents.skills import SHIPPED
+from tests.plugins.importing import imported_by
 
 pytestmark = pytest.mark.django_db
 
@@ -27,16 +27,7 @@ def put(folder: Path, name: str, text: str | bytes = "") -> Path:
 
 
 def imported(folder: Path) -> tuple[list[str], list[str]]:
-    """What it prints, and what it complains of."""
-    out, bad, ended = StringIO(), StringIO(), ""
-    try:
-        call_command("import_skills", folder, stdout=out, stderr=bad)
-    except CommandError as error:
-        ended = str(error)
-    lines = bad.getvalue().splitlines()
-    files = "1 file" if len(lines) == 1 else f"{len(lines)} files"
-    assert ended == (f"Could not import {files}; the reasons are above." if lines else "")
-    return out.getvalue().splitlines(), lines
+    return imported_by("import_skills", folder)
 
 
 def test_it_adds_updates_and_leaves_alone(tmp_path: Path) -> None:
