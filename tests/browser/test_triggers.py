@@ -41,6 +41,7 @@ def test_a_reminder_arrives_without_anybody_there(page: Page, demo: Site) -> Non
     said = back.get_by_role("group", name="A trigger")
     expect(said).to_contain_text("Reminder")
     prompt = (said.get_attribute("id") or "").split("-")[1]
+    expect(back.locator("[data-send]")).to_be_visible()  # the turn has ended
     on_record = json.loads(back.request.get(f"{demo.url}/api/prompts/{prompt}/").text())
     assert (on_record["input"], on_record["state"]) == (None, "completed")
 

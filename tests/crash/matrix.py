@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from conversations.models import Prompt, Step
+from conversations.models import Prompt, State, Step
 from conversations.prompts.waking import wake_due
 from tests.crash.checks import Killed, Undisturbed, recorded, violations
 from tests.crash.databases import Databases
@@ -112,7 +112,7 @@ class Matrix:
                     raise TimeoutError(f"not ended in {PATIENCE_SECONDS:g} s: {prompt.state}\n{_told(site, prompt)}")
                 stall.tend(prompt)
                 worker.tend(stall.pid)
-                if not (stall.pid and walk.point == "before_commit"):  # it holds the lock that an answer needs
+                if prompt.state in (State.WAITING, State.SLEEPING):  # earlier, the ledger would have no pause
                     _answer(site, prompt, walk, cards)
                     if not walk.whole:  # then nobody else looks whether a sleep is over
                         wake_due()
