@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from conversations.database.hints import CHANNEL, direct_connection
+from conversations.database.hints import CHANNEL, WORKERS, direct_connection
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +25,14 @@ AGAIN_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class ChangeNotice:
-    """Where something may have changed: conversations whose steps, drafts or columns did. `everything`: anywhere."""
+    """Where something may have changed: conversations whose steps, drafts or columns did. `everything`: anywhere.
+
+    `work`: drains may have something to claim or to stop.
+    """
 
     conversations: frozenset[int] = frozenset()
     everything: bool = False
+    work: bool = field(default=False, compare=False)
 
 
 class Watch:
@@ -47,7 +51,7 @@ class Watch:
             if self._connection is None:
                 self._connection = self._connect()
                 self._away = False
-                return ChangeNotice(everything=True)
+                return ChangeNotice(everything=True, work=True)
             return self._next(self._connection, time.monotonic() + seconds)
         except Error:
             if not self._away:
@@ -90,8 +94,10 @@ class PostgresWatch(Watch):
         if not payloads:
             return None
         told = {hint for payload in payloads for hint in payload.split(",")}
+        work = WORKERS in told
+        told.discard(WORKERS)
         found = {hint for hint in told if hint.isdecimal()}
-        return ChangeNotice(frozenset(map(int, found)), everything=told != found)
+        return ChangeNotice(frozenset(map(int, found)), everything=told != found, work=work or told != found)
 
 
 class SQLiteWatch(Watch):
@@ -113,7 +119,7 @@ class SQLiteWatch(Watch):
         return notice
 
     def _notice(self, connection: BaseDatabaseWrapper) -> ChangeNotice | None:
-        return ChangeNotice(everything=True) if self._committed(connection) else None
+        return ChangeNotice(everything=True, work=True) if self._committed(connection) else None
 
     def _committed(self, connection: BaseDatabaseWrapper) -> bool:
         """Whether others have committed since the last call. Ask before reading: a commit meanwhile counts again."""

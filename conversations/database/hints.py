@@ -30,7 +30,7 @@ CHANNEL = "agentsite"
 """The PostgreSQL channel. A payload is a list of conversations, like `12,13`. An empty one means: everything."""
 EVERYTHING = ""
 WORKERS = "0"
-"""The hint of what concerns drains alone: no page follows a conversation with this number."""
+"""The hint of what drains look for, which is no conversation: something to claim or to stop."""
 PAUSE_SECONDS = 0.02
 """Minimum interval between two notifications of a process. The first is sent at once, others wait for the next."""
 PAYLOAD_MOST = 7_999
@@ -54,7 +54,7 @@ def hint_everything() -> None:
 
 
 def hint_workers() -> None:
-    """The same of something that only drains look for."""
+    """The same of something that drains look for: they are not woken by what changed in a conversation."""
     _hint(WORKERS)
 
 

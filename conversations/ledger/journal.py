@@ -23,7 +23,7 @@ from agents.engine.interfaces.journal import Record
 from agents.engine.ledger import canonical
 from conversations.database.busy import limit_waits
 from conversations.database.changes import NUMBER
-from conversations.database.hints import hint_changed
+from conversations.database.hints import hint_changed, hint_workers
 from conversations.database.pipeline import pipelined
 from conversations.database.sql import claim_age, drop_drafts, drop_secrets, now
 from conversations.ledger import rows
@@ -98,6 +98,8 @@ def append_all(entries: Sequence[Entry], *, briefly: bool = False) -> list[Ledge
         _insert(cursor, written)
     for each in written:
         hint_changed(each.entry.place.conversation)
+        if each.entry.fence is None or each.standing.ended:  # what people did, or a slot that is free for the next turn
+            hint_workers()
     return [each.after for each in written]
 
 

@@ -15,7 +15,7 @@ STEP_SECONDS = 0.5
 
 
 class CommitListener:
-    """Calls `heard`, in its thread, after each commit that may concern a drain. Some calls are for nothing."""
+    """Calls `heard`, in its thread, after each commit that may concern a drain; on SQLite, after each commit."""
 
     def __init__(self, heard: Callable[[], object]) -> None:
         self._heard = heard
@@ -33,5 +33,6 @@ class CommitListener:
     def _listen(self) -> None:
         with closing(open_watch(POLL_SECONDS)) as watch:
             while not self._end.is_set():
-                if watch.wait(STEP_SECONDS):
+                notice = watch.wait(STEP_SECONDS)
+                if notice and notice.work:
                     self._heard()
