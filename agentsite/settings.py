@@ -337,7 +337,7 @@ Q_CLUSTER = {
     "ack_failures": True,
     "catch_up": False,
     # A task is only a wake-up: only a few wait in memory or are kept as history.
-    "poll": 0.5,  # seconds between looks for one: it starts a drain or is a heartbeat; messages need none
+    "poll": 1.0,  # seconds between looks for one: it starts a drain or is a heartbeat; messages need none
     "queue_limit": 4,
     "save_limit": 50,
     # The queue is in the database: another service could be down while the database works.
