@@ -12,7 +12,7 @@ from pathlib import Path
 import tests.environment  # noqa: F401 - a data folder of this run's own, before the settings are read
 from tests.budget import commit_number
 
-SCENARIO_NAMES = ["S99", "mixed", "policy", "workflow", "tools", "granted"]
+SCENARIO_NAMES = ["S99", "mixed", "policy", "workflow", "tools", "granted", "remembered"]
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from agents.engine.ledger import JSON
 from agents.engine.ledger import Step as EngineStep
 from agents.engine.root import AGENT
+from agents.plugins.memory import keeping
 from conversations.ledger.reading import read_steps
 from conversations.models import Grant, Prompt, Step
 from conversations.verification.stored import verify
@@ -23,11 +24,15 @@ from tests.wire.script import finished_rounds
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """An undisturbed run, in which nothing is killed: its ledger, its claims, and the points it passes."""
+    """An undisturbed run, in which nothing is killed: its ledger, its claims, and the points it passes.
+
+    `told`: the system text and the tools of each round.
+    """
 
     ledger: list[EngineStep]
     fence: int
     passes: list[str]
+    told: dict[int, JSON]
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,11 @@ def violations(site: Site, prompt: Prompt, scenario: Scenario, usual: Undisturbe
         *_end(prompt, scenario),
         *_effects(site.effects(), scenario, killed.cards),
         *_asked(site.asked(), prompt, usual, killed),
+        *_told(site, usual),
         *_started(list(Step.objects.filter(prompt=prompt).order_by("seq")), usual),
         *_used(prompt, scenario),
         *_granted(prompt),
+        *_remembered(site, scenario),
         *map(str, verify(prompt.conversation_id).problems),
         *_refused(site.asked()),
         *_ledger(site, prompt, scenario, usual),
@@ -121,6 +128,35 @@ def _asked(bodies: list[Any], prompt: Prompt, usual: Undisturbed, killed: Killed
         yield f"the model was asked {dict(rounds)}, {again - allowed} too often"
     if set(rounds) != set(range(1, prompt.rounds + 1)):
         yield f"{prompt.rounds} rounds in the ledger, {sorted(rounds)} asked for"
+
+
+def told(site: Site) -> dict[int, JSON]:
+    """Return what each round was told besides the messages, when it was first asked."""
+    return dict(reversed(_all_told(site)))
+
+
+def _all_told(site: Site) -> list[tuple[int, JSON]]:
+    """Return what each request tells besides the messages, with the number of its round."""
+    return [
+        (finished_rounds(body) + 1, _usual([body.get("instructions"), body.get("tools")], site))
+        for body in site.asked()
+    ]
+
+
+def _told(site: Site, usual: Undisturbed) -> Iterator[str]:
+    """Each round is told what it is told undisturbed, however often it is asked."""
+    for number, about in _all_told(site):
+        if about != usual.told.get(number):
+            yield f"round {number} was told something else: {about}, instead of {usual.told.get(number)}"
+
+
+def _remembered(site: Site, scenario: Scenario) -> Iterator[str]:
+    """What is kept of the person in the end is what is to be, and found by its words; nothing else is."""
+    person = site.person().pk
+    kept = {memory.text for memory in keeping.of_person(person)}
+    found = {memory.text for text in (*scenario.memories, *scenario.kept) for memory in keeping.find(person, text)}
+    if not kept == found == set(scenario.kept):
+        yield f"kept in the end: {sorted(kept)}; found: {sorted(found)}"
 
 
 def _started(steps: list[Step], usual: Undisturbed) -> Iterator[str]:

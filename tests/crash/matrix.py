@@ -13,7 +13,7 @@ from typing import Literal
 
 from conversations.models import Prompt, State, Step
 from conversations.prompts.waking import wake_due
-from tests.crash.checks import Killed, Undisturbed, recorded, violations
+from tests.crash.checks import Killed, Undisturbed, recorded, told, violations
 from tests.crash.databases import Databases
 from tests.crash.model import Model, serving
 from tests.crash.points import POINTS, crash_point
@@ -74,7 +74,7 @@ class Matrix:
         with self._site(walk) as site:
             prompt, _ = self._turn(site, walk)
             prompt.refresh_from_db()
-            usual = Undisturbed(recorded(prompt, site), prompt.fence, _passes(site))
+            usual = Undisturbed(recorded(prompt, site), prompt.fence, _passes(site), told(site))
             if found := violations(site, prompt, scenario, usual, Killed("", "kill", {})):
                 raise AssertionError(f"{scenario.name}, undisturbed: {found}")
             return usual

@@ -29,7 +29,9 @@ class Scenario:
     `once`: the paths of calls that must not be done twice. `never`: of those that must not be done at all. `policy`:
     what runs, with this `payload`, in place of the agent; then `agent` is the path of the agent that it calls.
     `remember`: what is granted with the approval at a gate's path. `beside`: it does several things side by side, in
-    whatever order they end. `settings`: those of its site.
+    whatever order they end. `settings`: those of its site. `message`: what the person says. `memories`: what the agent
+    keeps of them before, pinned; `kept`: what it keeps of them in the end. `blueprint`: the name, the occasion and the
+    text of one that the site has.
     """
 
     name: str
@@ -43,6 +45,10 @@ class Scenario:
     beside: bool = False
     remember: dict[str, Remember] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    message: str = "go"
+    memories: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    blueprint: tuple[str, str, str] | None = None
 
 
 def _run(path: str, command: str) -> tuple[str, dict[str, Any]]:
@@ -130,4 +136,19 @@ GRANTED = Scenario(
 )
 """A grant for three more calls: two are decided by it, of the next two one, and a person is asked about the last."""
 
-SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED, POLICY, WORKFLOW, TOOLS, GRANTED)}
+REMEMBERED = Scenario(
+    "remembered",
+    [
+        says("I keep it.", ("memory_save", {"text": "The refund of Kim is due on Friday.", "pinned": False})),
+        says("I look.", ("memory_search", {"words": "refund"})),
+        says("Tea is over.", ("memory_forget", {"id": 1})),
+        says("Friday."),
+    ],
+    message="When is the refund of Kim due? And forget the tea.",
+    memories=("I prefer green tea.", "My bicycle is red."),
+    kept=("My bicycle is red.", "The refund of Kim is due on Friday."),
+    blueprint=("Refunds", "a customer wants a refund", "Ask for the receipt first."),
+)
+"""Rounds that are told of a blueprint and of memories: two, then one more that was saved, then one less."""
+
+SCENARIOS = {scenario.name: scenario for scenario in (S99, MIXED, POLICY, WORKFLOW, TOOLS, GRANTED, REMEMBERED)}

@@ -15,6 +15,8 @@ from django.db import connection
 
 from agents.engine.ledger import JSON
 from agents.engine.root import AGENT
+from agents.models import Blueprint
+from agents.plugins.memory import keeping
 from conversations.approvals.decisions import decide
 from conversations.approvals.grants import Remember
 from conversations.models import Output, Prompt
@@ -68,10 +70,14 @@ class Site:
         return start_prompt(start_conversation(person), person, text)
 
     def start(self, scenario: Scenario) -> Prompt:
-        """Start the turn of this scenario, in a conversation of its own."""
-        if scenario.policy == AGENT:
-            return self.say()
+        """Start the turn of this scenario, in a conversation of its own, with what its agent is to know before."""
         person = self.person()
+        for text in scenario.memories:
+            keeping.save(person.pk, text, pinned=True)
+        if scenario.blueprint:
+            Blueprint.objects.create(**dict(zip(("name", "when", "text"), scenario.blueprint, strict=True)))
+        if scenario.policy == AGENT:
+            return self.say(scenario.message)
         return start_prompt(start_conversation(person), person, policy=scenario.policy, payload=dict(scenario.payload))
 
     def pending(self, prompt: Prompt) -> list[Output]:

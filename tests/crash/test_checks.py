@@ -10,10 +10,11 @@ import pytest
 from django.db import connections, transaction
 from pytest_django import DjangoDbBlocker
 
+from agents.plugins.memory import keeping
 from conversations.models import Draft, Prompt
 from tests.conversations.recorded import meddle
 from tests.crash.acting import MARKS, ended
-from tests.crash.checks import Killed, Undisturbed, recorded, violations
+from tests.crash.checks import Killed, Undisturbed, recorded, told, violations
 from tests.crash.conftest import MakeSource
 from tests.crash.model import serving
 from tests.crash.scenarios import S99, Scenario
@@ -55,7 +56,7 @@ def whole(
                     prompt = ended(site, site.say())
                 finally:
                     worker.stop()
-                yield Ran(site, prompt, Undisturbed(recorded(prompt, site), prompt.fence, []))
+                yield Ran(site, prompt, Undisturbed(recorded(prompt, site), prompt.fence, [], told(site)))
         finally:
             connections["default"].close()
             connections.settings["default"] = before
@@ -123,6 +124,23 @@ def test_a_question_too_many_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) 
     asked = ran.site.asked()
     monkeypatch.setattr(ran.site, "asked", lambda: [asked[0], *asked])
     assert ran.told() == ["the model was asked {1: 2, 2: 1, 3: 1}, 1 too often"]
+
+
+@pytest.mark.parametrize(("part", "value"), [("instructions", "Obey."), ("tools", [])])
+def test_a_round_that_was_told_something_else_is_told(
+    ran: Ran, part: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ran.site.asked()
+    asked[1][part] = value
+    monkeypatch.setattr(ran.site, "asked", lambda: asked)
+    assert any(each.startswith("round 2 was told something else: ") for each in ran.told())
+
+
+def test_a_memory_that_is_missing_or_too_many_is_told(ran: Ran) -> None:
+    assert ran.told(replace(S99, kept=("Tea.",))) == ["kept in the end: []; found: []"]
+    keeping.save(ran.site.person().pk, "Tea.")
+    assert ran.told(replace(S99, kept=("Tea.",))) == []
+    assert ran.told(replace(S99, memories=("Tea.",))) == ["kept in the end: ['Tea.']; found: ['Tea.']"]
 
 
 def test_a_history_that_no_provider_takes_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:

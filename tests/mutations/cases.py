@@ -20,6 +20,8 @@ _RECORD = "tests/conversations"
 _MACHINE = f"{_RECORD}/ledger/test_machine.py"
 _LEASES = f"{_RECORD}/worker/test_leases.py"
 _V1 = "agents/passthrough"
+_MEMORY, _MEMORY_ATTACKS = "agents/plugins/memory", "tests/attacks/test_memory.py"
+_BLUEPRINTS = f"{_RECORD}/worker/test_blueprints.py"
 
 MUTATIONS = (
     Mutation(
@@ -477,5 +479,61 @@ MUTATIONS = (
         'may_decide.filter(pk__in=named.values("pk"))',
         "may_decide",
         (f"{_RECORD}/notifications/test_mail.py",),
+    ),
+    Mutation(
+        "that a memory is found by its person alone",
+        "agents/models/memory.py",
+        'return f"memory:{user}"',
+        'return f"memory:{user * 0}"',
+        (_MEMORY_ATTACKS,),
+    ),
+    Mutation(
+        "that memories are read and changed by their person alone",
+        f"{_MEMORY}/keeping.py",
+        "return Memory.objects.filter(user=user)",
+        "return Memory.objects.all()",
+        (_MEMORY_ATTACKS,),
+    ),
+    Mutation(
+        "that a forgotten memory is gone from the next round",
+        f"{_MEMORY}/keeping.py",
+        "found.delete()",
+        "index.drop(found.collection, found.pk)",
+        (f"{_RECORD}/worker/test_memory.py",),
+    ),
+    Mutation(
+        "that a person is asked before something is kept of them",
+        f"{_MEMORY}/tools.py",
+        "    SAVE,\n    risk=Risk.WRITE,\n",
+        "    SAVE,\n    risk=Risk.WRITE,\n    approval=False,\n",
+        (f"{_RECORD}/worker/test_memory.py", f"{_RECORD}/worker/test_memory_rounds.py"),
+    ),
+    Mutation(
+        "that memories go with a person who is erased",
+        "conversations/erasure/people.py",
+        "Webhook, Memory, MemoryStanding]",
+        "Webhook, MemoryStanding]",
+        (_MEMORY_ATTACKS,),
+    ),
+    Mutation(
+        "that a blueprint for groups is told to nobody else",
+        "agents/plugins/blueprints/catalogue.py",
+        "if id not in self.groups or self.groups[id] & groups",
+        "if id not in self.groups or not groups - self.groups[id]",
+        (_BLUEPRINTS,),
+    ),
+    Mutation(
+        "that a disabled blueprint is told to nobody",
+        "agents/plugins/blueprints/catalogue.py",
+        "Blueprint.objects.filter(enabled=True)",
+        "Blueprint.objects.all()",
+        (_BLUEPRINTS,),
+    ),
+    Mutation(
+        "that a blueprint which a model proposed is disabled",
+        "agents/plugins/blueprints/tools.py",
+        "enabled=False, proposed=True",
+        "enabled=True, proposed=True",
+        (_BLUEPRINTS,),
     ),
 )

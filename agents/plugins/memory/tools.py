@@ -158,9 +158,9 @@ def _forget(user: int, id: int, shown: str, attempt: int) -> str:
     except keeping.HasChanged as error:
         why = f"Memory {id} says something else by now. Nothing was forgotten: look at it, and ask again."
         raise ToolError(why, code="changed_since") from error
-    if attempt == 1:
+    if attempt == 1 or not shown:
         raise ToolError(f"There is no memory {id}. Nothing was forgotten.", code="not_found")
-    return f"There is no memory {id} any more."  # an attempt before may have forgotten it
+    return f"Memory {id} is forgotten."  # by an attempt that was cut off before its result was recorded
 
 
 def _described(memory: Memory) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
@@ -25,6 +25,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from agents.models import Blueprint, Memory, SearchedWord, WordCount
+from agents.plugins.blueprints import catalogue
+from agents.plugins.memory import keeping
 from conversations.approvals.decisions import decide
 from conversations.backup import databases
 from conversations.backup.archive import IN_MEMORY
@@ -111,6 +114,74 @@ def test_a_site_comes_back_as_it_was(site: Site, ann: User, archive: Path, setti
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     further = site.ended(ann, *MIXED, says("It goes on."), conversation=Conversation.objects.get())
     assert further.state == "completed"
+
+
+Indexed = tuple[list[tuple[str, str, int, bool]], list[tuple[str, str, int]]]
+
+
+def indexed() -> Indexed:
+    """All words that the search goes by, and their counts."""
+    words = SearchedWord.objects.order_by("pk").values_list("collection", "word", "row", "in_title")
+    return list(words), list(WordCount.objects.order_by("pk").values_list("collection", "word", "rows"))
+
+
+def found(user: User, text: str) -> tuple[list[str], list[str]]:
+    """The names of the blueprints and the texts of the memories that the agent of this person is told of for a text."""
+    seen = catalogue.read_catalogue().seen_by(catalogue.groups_of(user.pk))
+    blueprints = catalogue.read(tuple(catalogue.find(text, seen.ids, 1500)))
+    return [each.name for each in blueprints], [each.text for each in keeping.find(user.pk, text)]
+
+
+def test_blueprints_and_memories_come_back_and_are_found(ann: User, archive: Path) -> None:
+    """With the groups, the pins and the words of then; what came later, or was changed, is found by nothing of it."""
+    kim, support = person("kim"), Group.objects.create(name="Support")
+    ann.groups.add(support)
+    usual, inner, off = (
+        Blueprint.objects.create(name=name, when=f"Somebody asks for {name}.", text="Ask first.", enabled=enabled)
+        for name, enabled in (("Refunds", True), ("Refunds of 退款", True), ("Refunds off", False))
+    )
+    inner.groups.add(support)
+    tea = keeping.save(ann.pk, "Ann's refund is paid into her Café.", pinned=True).memory
+    keeping.save(kim.pk, "Kim's refund is late.")
+    keeping.switch(kim.pk, on=False)
+    told_of = {user.pk: found(user, "a refund") for user in (ann, kim)}
+    assert told_of == {
+        ann.pk: (["Refunds", "Refunds of 退款"], [tea.text]),
+        kim.pk: (["Refunds"], ["Kim's refund is late."]),
+    }
+    before = indexed()
+    told("backup", archive)
+
+    keeping.forget(ann.pk, tea.pk)
+    keeping.save(ann.pk, "Ann's bicycle is red.")
+    keeping.switch(kim.pk, on=True)
+    usual.name = usual.when = "Taxes"
+    usual.save()
+    off.enabled = True
+    off.save()
+    inner.delete()
+    Blueprint.objects.create(name="Bicycles", when="Somebody asks for a bicycle.", text="Ask first.")
+    assert "clean" in told("restore", archive, replace=True)
+
+    assert indexed() == before
+    assert {user.pk: found(user, "a refund") for user in (ann, kim)} == told_of
+    assert found(ann, "退款 cafe") == (["Refunds of 退款"], [tea.text])
+    assert found(ann, "taxes bicycle") == ([], [])
+    assert (keeping.is_on(ann.pk), keeping.is_on(kim.pk)) == (True, False)
+    assert Memory.objects.get(user=ann).pinned
+    assert keeping.save(ann.pk, "Ann's bicycle is red.").new
+    assert found(ann, "bicycle") == ([], ["Ann's bicycle is red."])
+
+
+def test_a_site_with_another_language_finds_what_a_backup_brought_by_its_own(
+    ann: User, archive: Path, settings: Settings
+) -> None:
+    """The words in the backup are those of then: a restore writes them anew, as they are looked for now."""
+    keeping.save(ann.pk, "Die Rechnungen sind rot.")
+    told("backup", archive)
+    settings.AGENTSITE_SEARCH_LANGUAGE = "german"
+    assert "clean" in told("restore", archive, replace=True)
+    assert found(ann, "Rechnung") == ([], ["Die Rechnungen sind rot."])
 
 
 def test_what_was_approved_and_may_have_run_is_asked_about_and_runs_when_told(

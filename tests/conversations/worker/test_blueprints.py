@@ -246,6 +246,24 @@ def test_one_that_goes_on_records_what_it_is_told_and_tells_what_has_room(
     assert len(site.asked[-1].system.encode()) < 1500 * 4 + 500
 
 
+def test_one_that_goes_on_is_not_told_of_a_blueprint_that_was_disabled_meanwhile(
+    site: Told, ann: User, settings: Settings
+) -> None:
+    """It searches nothing anew, so that no search leaves it out."""
+    one, _ = blueprint(), blueprint("Refunds of vouchers")
+    settings.AGENTSITE_MAX_ROUNDS = 1
+    first = site.ends(ann, TOUCH)
+    assert names(first) == [["Refunds", "Refunds of vouchers"]]
+    settings.AGENTSITE_MAX_ROUNDS = 10
+    one.enabled = False
+    one.save()
+    site.speaks_with(*[says("Done.")] * 4)
+    on = continue_prompt(first.pk, ann)
+    site.works()
+    assert site.shown() == [["Refunds of vouchers"]]
+    assert names(on) == [["Refunds of vouchers"]]
+
+
 def test_only_people_in_its_groups_are_told_of_a_blueprint(site: Told, ann: User, bob: User) -> None:
     support, sales = Group.objects.create(name="Support"), Group.objects.create(name="Sales")
     one = blueprint()

@@ -9,6 +9,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from pydantic import BaseModel
 
+from agents.engine.errors import ToolError
 from agents.engine.interfaces.services import PlainServices
 from agents.engine.secrets import HIDDEN, keep_secret
 from agents.engine.tools.tool import Tool, ToolCall
@@ -107,23 +108,32 @@ def test_a_pin_that_was_approved_is_kept_though_the_text_is_known(site: Remember
     assert keep(ann, TEA)[0].pinned, "not asking for a pin takes none away"
 
 
+class InThisThread(PlainServices):
+    async def look_up(self, function: Any, *args: Any) -> Any:
+        return await in_this_thread(function, *args)
+
+
+def attempted(tool: Tool, asked: BaseModel, user: User, attempt: int, reason: str = "") -> Any:
+    """What this attempt of a call gives; its person was asked about it in these words."""
+    services = InThisThread(user.pk)
+    given: Any = {"key": "k", "reason": reason, "attempt": attempt}
+    return async_to_sync(tool.function)(ToolCall(tool.name, asked, user.pk, services, "1/0", **given))
+
+
 def test_a_call_that_runs_again_after_a_crash_says_what_it_said_the_first_time(ann: User) -> None:
     """Its worker died between the effect and its record."""
-
-    class Services(PlainServices):
-        async def look_up(self, function: Any, *args: Any) -> Any:
-            return await in_this_thread(function, *args)
-
-    def run_twice(tool: Tool, asked: BaseModel) -> list[Any]:
-        given: Any = {"key": "k", "reason": f"Forget memory {getattr(asked, 'id', '')}: {TEA}"}
-        calls = (ToolCall(tool.name, asked, ann.pk, Services(ann.pk), "1/0", attempt=n, **given) for n in (1, 2))
-        return [async_to_sync(tool.function)(each) for each in calls]
-
-    first, second = run_twice(save, NewMemory(text=TEA, pinned=False))
+    first, second = (attempted(save, NewMemory(text=TEA, pinned=False), ann, n) for n in (1, 2))
     (kept,) = Memory.objects.all()
     assert first == second == f"Memory {kept.pk} is saved."
-    gone = [f"Memory {kept.pk} is forgotten.", f"There is no memory {kept.pk} any more."]
-    assert run_twice(forget, Which(id=kept.pk)) == gone
+    asked = f"Forget memory {kept.pk}: {TEA}"
+    first, second = (attempted(forget, Which(id=kept.pk), ann, n, asked) for n in (1, 2))
+    assert first == second == f"Memory {kept.pk} is forgotten."
+
+
+def test_a_memory_that_nobody_was_asked_about_was_not_forgotten_by_an_attempt_before(ann: User) -> None:
+    for attempt in (1, 2):
+        with pytest.raises(ToolError, match=r"There is no memory 7\. Nothing was forgotten\."):
+            attempted(forget, Which(id=7), ann, attempt)
 
 
 def test_a_person_keeps_a_thousand_at_most(site: Remembering, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
