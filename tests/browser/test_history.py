@@ -67,7 +67,9 @@ def test_star_run_find_and_run_again_by_keyboard(page: Page, site: Site) -> None
     archive(page, "Harbour")
     page.goto(f"{site.url}/workflows/mail.sum/")
     page.get_by_role("button", name="Start").press("Enter")
+    page.wait_for_url(re.compile(r"/c/\d+/"))
     expect(page.get_by_text("Eleven mails.")).to_be_visible()
+    page.wait_for_function("Date.now() - led > 1000")  # keys typed right after the page moved the focus lead nowhere
 
     page.locator("body").press("g")
     page.locator("body").press("w")
