@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
@@ -21,7 +23,16 @@ window.Notification = class extends EventTarget {
   close() {}
 };
 Object.defineProperty(document, "hidden", { get: () => window.out_of_view });
+Object.defineProperty(document, "visibilityState", { get: () => (window.out_of_view ? "hidden" : "visible") });
 """
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_left(browser: Browser, context: BrowserContext) -> Iterator[None]:
+    """Close the windows of other browsers after each test: they would go on reporting that somebody looks."""
+    yield
+    for other in [other for other in browser.contexts if other is not context]:
+        other.close()
 
 
 def hide(page: Page, hidden: bool = True) -> None:
