@@ -27,12 +27,17 @@ AGAIN_SECONDS = 1.0
 class ChangeNotice:
     """Where something may have changed: conversations whose steps, drafts or columns did. `everything`: anywhere.
 
-    `work`: drains may have something to claim or to stop.
+    `work`: drains have something to claim or to stop. Only PostgreSQL's hints say so, so it is not compared.
     """
 
     conversations: frozenset[int] = frozenset()
     everything: bool = False
     work: bool = field(default=False, compare=False)
+
+    @property
+    def concerns_drains(self) -> bool:
+        """Whether they may have something to claim or to stop."""
+        return self.work or self.everything
 
 
 class Watch:
@@ -51,7 +56,7 @@ class Watch:
             if self._connection is None:
                 self._connection = self._connect()
                 self._away = False
-                return ChangeNotice(everything=True, work=True)
+                return ChangeNotice(everything=True)
             return self._next(self._connection, time.monotonic() + seconds)
         except Error:
             if not self._away:
@@ -94,10 +99,9 @@ class PostgresWatch(Watch):
         if not payloads:
             return None
         told = {hint for payload in payloads for hint in payload.split(",")}
-        work = WORKERS in told
-        told.discard(WORKERS)
         found = {hint for hint in told if hint.isdecimal()}
-        return ChangeNotice(frozenset(map(int, found)), everything=told != found, work=work or told != found)
+        numbers = frozenset(map(int, found - {WORKERS}))
+        return ChangeNotice(numbers, everything=told != found, work=WORKERS in told)
 
 
 class SQLiteWatch(Watch):
@@ -119,7 +123,7 @@ class SQLiteWatch(Watch):
         return notice
 
     def _notice(self, connection: BaseDatabaseWrapper) -> ChangeNotice | None:
-        return ChangeNotice(everything=True, work=True) if self._committed(connection) else None
+        return ChangeNotice(everything=True) if self._committed(connection) else None
 
     def _committed(self, connection: BaseDatabaseWrapper) -> bool:
         """Whether others have committed since the last call. Ask before reading: a commit meanwhile counts again."""

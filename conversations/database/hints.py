@@ -1,4 +1,4 @@
-"""Hints: on PostgreSQL, tell the web servers and drains of all hosts which conversations to look at.
+"""Hints: on PostgreSQL, tell the web servers of all hosts which conversations to look at, and the drains when to look.
 
 On SQLite nothing is sent: web servers and drains poll its counter of commits (`conversations.database.commits`).
 

@@ -34,5 +34,5 @@ class CommitListener:
         with closing(open_watch(POLL_SECONDS)) as watch:
             while not self._end.is_set():
                 notice = watch.wait(STEP_SECONDS)
-                if notice and notice.work:
+                if notice and notice.concerns_drains:
                     self._heard()
