@@ -13,9 +13,12 @@ JSON = Any
 """A value that JSON can represent: a dict with string keys, list, str, int, finite float, bool or None."""
 
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
 def canonical(value: JSON) -> str:
     """Encode `value` as canonical JSON: sorted keys, no spaces, ASCII only. Raises ValueError for NaN and infinity."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _canonical.encode(value)
 
 
 def digest(value: JSON) -> str:
@@ -61,6 +64,8 @@ def copy_json(value: object, where: str = "payload", levels: int = DEEPEST + 10)
 
 def valid_text(text: str) -> str:
     """Return `text` with NUL and lone surrogates replaced, which databases and network protocols reject."""
+    if text.isascii() and "\x00" not in text:
+        return text
     return text.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

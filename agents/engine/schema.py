@@ -33,7 +33,12 @@ def plain_json(value: object, where: str = "the result") -> JSON:
 
     Texts are made valid. Raises TypeError or ValueError for what cannot be JSON.
     """
-    return copy_json(valid_texts(to_jsonable_python(value, fallback=_refuse)), where, DEEPEST)
+    return copy_json(valid_texts(jsonable(value)), where, DEEPEST)
+
+
+def jsonable(value: object) -> object:
+    """Return a value as pydantic serialises it, of which texts, numbers and depth may be none of JSON's yet."""
+    return to_jsonable_python(value, fallback=_refuse)
 
 
 def _refuse(value: object) -> JSON:

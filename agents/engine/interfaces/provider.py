@@ -22,11 +22,12 @@ FINAL_ANSWER = "final_answer"
 """The tool by which a model gives an answer of a given form: its input is the answer."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ToolDefinition:
     """A tool as a model sees it: its wire name, what it does, and the JSON Schema of its input.
 
-    `category` is the name of the group that it belongs to; "" for none.
+    `category` is the name of the group that it belongs to; "" for none. A tool has one definition for all its rounds,
+    so that a provider can keep what it makes of it.
     """
 
     name: str

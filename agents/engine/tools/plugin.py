@@ -185,10 +185,7 @@ class Round:
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The tools as the model sees them, in their order (S20)."""
-        return tuple(
-            ToolDefinition(wire, tool.description, tool.schema, tool.category.name if tool.category else "")
-            for wire, tool in self._offered.items()
-        )
+        return tuple(tool.definition for tool in self._offered.values())
 
     def snapshot(self) -> str:
         """Return the system text and tools as stored text: what the model saw, and what is declared of the tools."""

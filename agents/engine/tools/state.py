@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from agents.engine.errors import RegistryError
 from agents.engine.ledger import Step
-from agents.engine.schema import plain_json
+from agents.engine.schema import jsonable, plain_json
 from agents.engine.view import View
 
 
@@ -65,9 +65,10 @@ def state_steps(
 
     Raises what the plugin's own model raises for a state that it refuses: it could never be read again.
     """
-    value, kept = plain_json(state, f"the state of {plugin.name!r}"), view.state(plugin.name, before)
-    if value == kept:
+    kept = view.state(plugin.name, before)
+    if jsonable(state) == kept:
         return []  # as it was recorded: it could be read then, and was
+    value = plain_json(state, f"the state of {plugin.name!r}")
     again = plugin.state_model.model_validate(value)
     if not isinstance(value, dict) or plain_json(again) != value:
         raise ValueError(f"the state of {plugin.name!r} would be another one when it is read again")

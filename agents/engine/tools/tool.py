@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Generic, Literal, cast
 
 from pydantic import BaseModel
@@ -20,7 +20,7 @@ from agents.engine import actors
 from agents.engine.errors import NotKept, RegistryError
 from agents.engine.grants.conditions import Condition
 from agents.engine.grants.grant import Scope
-from agents.engine.interfaces.provider import FINAL_ANSWER
+from agents.engine.interfaces.provider import FINAL_ANSWER, ToolDefinition
 from agents.engine.interfaces.services import Services
 from agents.engine.ledger import JSON, Step, valid_text
 from agents.engine.outputs.change import Change
@@ -264,6 +264,12 @@ class Tool(Declaration):
     def schema(self) -> dict[str, JSON]:
         """The JSON Schema of its input."""
         return schema_of(self.input)
+
+    @cached_property
+    def definition(self) -> ToolDefinition:
+        """The tool as a model sees it."""
+        category = self.category.name if self.category else ""
+        return ToolDefinition(wire_name(self.name), self.description, self.schema, category)
 
     def problem(self, payload: dict[str, JSON]) -> str | None:
         """Return why this input is invalid; None if it is valid. It may refer to secrets of the run."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Sequence
+from functools import lru_cache
 
 from agents.engine.interfaces.messages import Message
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolDefinition
-from agents.engine.ledger import JSON
 from agents.providers.chat import items
 from agents.providers.chat.stream import ChatReader
 from agents.providers.common.server import ModelServer
-from agents.providers.common.values import BETWEEN, dumps, joined
+from agents.providers.common.values import BETWEEN, DEFINITIONS_KEPT, as_list, as_members, dumps
 
 WANTS_REASONING = re.compile(r"deepseek", re.IGNORECASE)
 """Models that refuse a history in which one of their answers lacks its reasoning; an empty one is enough
@@ -58,16 +58,17 @@ class Chat:
         The site's line ends the system message: other places for it are refused by many templates of open models.
         """
         model = self._server.models[request.tier]
-        head: dict[str, JSON] = {"model": model}
+        head = {"model": dumps(model)}
         if request.tools:  # an empty list is refused
-            head["tools"] = [_tool(tool) for tool in request.tools]
-        head |= {"stream": True, "stream_options": {"include_usage": True}}
+            head["tools"] = as_list(map(_tool, request.tools))
+        head |= {"stream": dumps(True), "stream_options": dumps({"include_usage": True})}
         system = BETWEEN.join(filter(None, [request.system, request.line]))
         first = dumps({"role": "system", "content": system}) if system else b""
-        body = b"".join([dumps(head)[:-1], b',"messages":[', joined([first, *request.history]), b"]}"])
+        body = as_members(head | {"messages": as_list([first, *request.history])})
         return self._server.ask("/chat/completions", model, body, self.reader())
 
 
-def _tool(tool: ToolDefinition) -> dict[str, JSON]:
+@lru_cache(DEFINITIONS_KEPT)
+def _tool(tool: ToolDefinition) -> bytes:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-    return {"type": "function", "function": function}
+    return dumps({"type": "function", "function": function})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from agents.engine.interfaces.provider import ToolRequest
@@ -14,18 +14,22 @@ from agents.engine.ledger import JSON, digest
 NAME_CHARACTERS = 64
 """The longest name of a tool that every API accepts."""
 
+DEFINITIONS_KEPT = 2_000
+"""How many definitions of tools are kept as what is sent of them: encoding them costs more than the rest of a request."""
+
 BETWEEN = "\n\n"
 """The separator of two texts that an answer gives separately and that are joined here."""
 
 CALL_ID_CHARACTERS = 40
 """The longest call id that every API accepts. It is the limit of Chat Completions; Responses accepts 64 characters."""
 
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def dumps(value: JSON) -> bytes:
     """Return compact JSON in UTF-8. A lone surrogate, which a model can produce and an API refuses, becomes `?`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
+    return _compact.encode(value).encode("utf-8", "replace")
 
 
 def arguments_text(arguments: dict[str, JSON]) -> str:
@@ -33,9 +37,14 @@ def arguments_text(arguments: dict[str, JSON]) -> str:
     return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
-def joined(items: Iterable[bytes]) -> bytes:
-    """Join chunks of JSON items with commas, leaving out empty chunks."""
-    return b",".join(filter(None, items))
+def as_members(members: Mapping[str, bytes]) -> bytes:
+    """Return a JSON object of these members, in their order; the values are JSON already."""
+    return b"{%b}" % b",".join(b"%b:%b" % (dumps(name), value) for name, value in members.items())
+
+
+def as_list(items: Iterable[bytes]) -> bytes:
+    """Return a JSON list of chunks of items, leaving out empty chunks."""
+    return b"[%b]" % b",".join(filter(None, items))
 
 
 def fit_name(name: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import lru_cache
 
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.messages import Message
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolDefinition
-from agents.engine.ledger import JSON
 from agents.providers.common.server import ModelServer
-from agents.providers.common.values import dumps, joined
+from agents.providers.common.values import DEFINITIONS_KEPT, as_list, as_members, dumps
 from agents.providers.responses import items
 from agents.providers.responses.stream import ResponsesReader
 
@@ -77,25 +77,27 @@ def _body(model: str, request: Request, summaries: bool) -> bytes:
 
     The site's line comes last, because it is not in later requests: what stands before it is.
     """
-    head: dict[str, JSON] = {"model": model}
+    body = {"model": dumps(model)}
     if request.system:
-        head["instructions"] = request.system
+        body["instructions"] = dumps(request.system)
     if request.tools:  # an empty list is refused
-        head["tools"] = [_tool(tool) for tool in request.tools]
-    head |= {"store": False, "stream": True}
+        body["tools"] = as_list(map(_tool, request.tools))
+    body |= {"store": dumps(False), "stream": dumps(True)}
     if REASONING_MODELS.match(model):
-        head["include"] = ["reasoning.encrypted_content"]
+        body["include"] = dumps(["reasoning.encrypted_content"])
         if summaries:
-            head["reasoning"] = {"summary": "auto"}
+            body["reasoning"] = dumps({"summary": "auto"})
     line = items.site_line(request.line) if request.line else b""
-    return b"".join([dumps(head)[:-1], b',"input":[', joined([*request.history, line]), b"]}"])
+    return as_members(body | {"input": as_list([*request.history, line])})
 
 
-def _tool(tool: ToolDefinition) -> dict[str, JSON]:
-    return {
+@lru_cache(DEFINITIONS_KEPT)
+def _tool(tool: ToolDefinition) -> bytes:
+    function = {
         "type": "function",
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.schema,
         "strict": False,  # true, the API's default, refuses every schema with an optional property
     }
+    return dumps(function)
