@@ -1,8 +1,7 @@
-"""Noticing the commits of other processes, on a database connection of its own.
+"""Noticing the commits of other processes, by the hints that these send (`conversations.database.hints`).
 
-On SQLite a counter that changes with every commit of another connection is polled. On PostgreSQL the writers send hints
-after their commits (`conversations.database.hints`). Both only say where to look: what happened is read from the
-tables, and whoever waits here looks now and then by itself, since a hint may be lost.
+They only say where to look: what happened is read from the tables, and whoever waits here looks now and then by itself,
+since a hint may be lost. Pages on SQLite get none (`conversations.push.watch`).
 """
 
 from __future__ import annotations
@@ -11,11 +10,13 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
+from django.db import Error, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from conversations.database.hints import CHANNEL, WORKERS, direct_connection
+from conversations.database.pipes import Pipe
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ AGAIN_SECONDS = 1.0
 class ChangeNotice:
     """Where something may have changed: conversations whose steps, drafts or columns did. `everything`: anywhere.
 
-    `work`: drains have something to claim or to stop. Only PostgreSQL's hints say so, so it is not compared.
+    `work`: drains have something to claim or to stop. Pages are not told so on SQLite, so it is not compared.
     """
 
     conversations: frozenset[int] = frozenset()
@@ -43,14 +44,17 @@ class ChangeNotice:
 class Watch:
     """Waits for changes, in one thread. Changes between two waits are reported by the second."""
 
+    problems: ClassVar[type[Exception]] = Error
+    """What a connection raises that is broken, or cannot be made."""
+
     def __init__(self) -> None:
-        self._connection: BaseDatabaseWrapper | None = None
+        self._connection: Any = None
         self._away = False  # since the last attempt to connect
 
     def wait(self, seconds: float) -> ChangeNotice | None:
         """Return what changed since the last call, after at most `seconds`; None if nothing did.
 
-        The first call returns `everything`, and so does the first after a lost connection. Raises no database error.
+        The first call returns `everything`, and so does the first after a lost connection. Raises no `problems`.
         """
         try:
             if self._connection is None:
@@ -58,9 +62,9 @@ class Watch:
                 self._away = False
                 return ChangeNotice(everything=True)
             return self._next(self._connection, time.monotonic() + seconds)
-        except Error:
+        except self.problems:
             if not self._away:
-                logger.warning("the database does not answer the watch; reconnecting", exc_info=True)
+                logger.warning("commits are not heard of; looking once a second until they are", exc_info=True)
             self._away = True
             self.close()
             time.sleep(min(seconds, AGAIN_SECONDS))
@@ -70,13 +74,13 @@ class Watch:
         """Close the connection, whatever state it is in. The next wait opens a new one."""
         gone, self._connection = self._connection, None
         if gone is not None:
-            with suppress(Error):
+            with suppress(self.problems):
                 gone.close()
 
-    def _connect(self) -> BaseDatabaseWrapper:
+    def _connect(self) -> Any:
         raise NotImplementedError
 
-    def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
+    def _next(self, connection: Any, until: float) -> ChangeNotice | None:
         raise NotImplementedError
 
 
@@ -104,39 +108,18 @@ class PostgresWatch(Watch):
         return ChangeNotice(numbers, everything=told != found, work=WORKERS in told)
 
 
-class SQLiteWatch(Watch):
-    """Polls the counter of commits, every so many seconds: on average a commit waits for half of it."""
+class PipeWatch(Watch):
+    """Listens for hints to drains, on SQLite: that there is work, wherever."""
 
-    def __init__(self, poll_seconds: float) -> None:
-        super().__init__()
-        self._poll_seconds = poll_seconds
+    problems = OSError
 
-    def _connect(self) -> BaseDatabaseWrapper:
-        new = connections.create_connection(DEFAULT_DB_ALIAS)
-        new.ensure_connection()
-        self._version = _data_version(new)
-        return new
+    def _connect(self) -> Pipe:
+        return Pipe()
 
-    def _next(self, connection: BaseDatabaseWrapper, until: float) -> ChangeNotice | None:
-        while (notice := self._notice(connection)) is None and (left := until - time.monotonic()) > 0:
-            time.sleep(min(self._poll_seconds, left))
-        return notice
-
-    def _notice(self, connection: BaseDatabaseWrapper) -> ChangeNotice | None:
-        return ChangeNotice(everything=True) if self._committed(connection) else None
-
-    def _committed(self, connection: BaseDatabaseWrapper) -> bool:
-        """Whether others have committed since the last call. Ask before reading: a commit meanwhile counts again."""
-        before, self._version = self._version, _data_version(connection)
-        return self._version != before
+    def _next(self, connection: Pipe, until: float) -> ChangeNotice | None:
+        return ChangeNotice(work=True) if connection.wait(max(until - time.monotonic(), 0)) else None
 
 
-def _data_version(connection: BaseDatabaseWrapper) -> int:
-    with connection.wrap_database_errors:  # without a cursor of Django's, which takes three times as long
-        version: int = connection.connection.execute("PRAGMA data_version").fetchone()[0]
-    return version
-
-
-def open_watch(poll_seconds: float) -> Watch:
-    """Return a watch on the site's database. It connects at the first wait, in the thread that waits."""
-    return PostgresWatch() if connection.vendor == "postgresql" else SQLiteWatch(poll_seconds)
+def open_work_watch() -> Watch:
+    """Return a watch for drains. It connects at the first wait, in the thread that waits."""
+    return PostgresWatch() if connection.vendor == "postgresql" else PipeWatch()

@@ -1,6 +1,7 @@
-"""Hints: on PostgreSQL, tell the web servers of all hosts which conversations to look at, and the drains when to look.
+"""Hints: tell the web servers of all hosts which conversations to look at, and the drains when to look.
 
-On SQLite nothing is sent: web servers and drains poll its counter of commits (`conversations.database.commits`).
+On SQLite drains are told by pipes (`conversations.database.pipes`), and web servers are not: they poll its counter of
+commits (`conversations.push.watch`).
 
 A hint is sent after the commit it is about, never within: NOTIFY takes one lock for all commits of a server, so that
 one in each transaction limits all writers together (measured with 64 of them: 884 commits a second instead of 2,953).
@@ -23,6 +24,8 @@ from functools import partial
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from conversations.database.pipes import hint_pipes
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +76,8 @@ def direct_connection() -> BaseDatabaseWrapper:
 def _hint(text: str) -> None:
     if connection.vendor == "postgresql":
         transaction.on_commit(partial(_sender.add, text), robust=True)
+    elif text in (WORKERS, EVERYTHING):
+        transaction.on_commit(hint_pipes, robust=True)
 
 
 class Sender:

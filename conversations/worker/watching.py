@@ -1,4 +1,4 @@
-"""Hearing of commits at once, in a thread with its own connection, so that a drain looks for work without delay."""
+"""Hearing of work at once, in a thread with its own connection or pipe, so that a drain looks without delay."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 
-from conversations.database.commits import open_watch
+from conversations.database.commits import open_work_watch
 
-POLL_SECONDS = 0.02
-"""Interval between two reads of SQLite's counter, which takes 0.005 ms."""
 STEP_SECONDS = 0.5
 """How long one wait lasts, and the end of the thread at most."""
 
 
 class CommitListener:
-    """Calls `heard`, in its thread, after each commit that may concern a drain; on SQLite, after each commit."""
+    """Calls `heard`, in its thread, after each commit that may concern a drain."""
 
     def __init__(self, heard: Callable[[], object]) -> None:
         self._heard = heard
@@ -31,7 +29,7 @@ class CommitListener:
         self._thread.join()
 
     def _listen(self) -> None:
-        with closing(open_watch(POLL_SECONDS)) as watch:
+        with closing(open_work_watch()) as watch:
             while not self._end.is_set():
                 notice = watch.wait(STEP_SECONDS)
                 if notice and notice.concerns_drains:

@@ -15,7 +15,7 @@ NAME_CHARACTERS = 64
 """The longest name of a tool that every API accepts."""
 
 DEFINITIONS_KEPT = 2_000
-"""How many definitions of tools are kept as what is sent of them: encoding them costs more than the rest of a request."""
+"""How many definitions of tools are kept encoded: to encode all of a request costs more than the rest of it."""
 
 BETWEEN = "\n\n"
 """The separator of two texts that an answer gives separately and that are joined here."""

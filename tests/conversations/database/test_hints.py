@@ -17,16 +17,14 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from agents.engine.ledger import Step
 from conversations.approvals.decisions import decide
 from conversations.database import hints
 from conversations.database.hints import EVERYTHING, PAYLOAD_MOST, WAITING_MOST, Sender, payload_of
-from conversations.ledger.journal import append
 from conversations.prompts.killswitch import turn_off, turn_on
 from conversations.prompts.listing import archive, mark_seen, rename
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.worker.drafts import DraftRow, store
-from tests.conversations.recorded import at_once, meddle, place, record, said, taken
+from tests.conversations.recorded import at_once, meddle, taken
 from tests.conversations.support import asking
 
 ROOT = Path(__file__).parents[3]
@@ -102,24 +100,6 @@ def test_the_first_is_sent_at_once_and_the_others_together(ann: User, ear: Ear) 
     heard = ear.hears(MOMENT, None)
     assert {pk for payload in heard for pk in payload.split(",")} == {str(each.conversation_id) for each in prompts}
     assert len(heard) <= 2 + took / hints.PAUSE_SECONDS
-
-
-@pytest.mark.postgres
-def test_drains_hear_of_what_people_do_and_of_turns_that_end(ann: User, ear: Ear) -> None:
-    """And not of what a running turn records or writes, which wakes pages alone."""
-    prompt = start_prompt(start_conversation(ann), ann, "Go.")
-    assert {hints.WORKERS, str(prompt.conversation_id)} == _named(ear)
-    held, at = taken(prompt), place(prompt)
-    at = append(at, record(prompt, at, said()), fence=held.fence)
-    store([DraftRow(held.prompt, "1", 1, held.fence, "Half of it", 10)])
-    assert {str(prompt.conversation_id)} == _named(ear)
-    end = Step("runtime", "action_result", {"state": "completed", "stop_reason": "text", "usage": NOTHING})
-    append(at, record(prompt, at, end), fence=held.fence)
-    assert hints.WORKERS in _named(ear)
-
-
-def _named(ear: Ear) -> set[str]:
-    return {each for payload in ear.hears(MOMENT, None) for each in payload.split(",")}
 
 
 def _changes(conversation: int, times: int) -> None:

@@ -1,0 +1,99 @@
+"""Pipes: each drain hears of every hint, nobody waits for a drain, and what a dead one leaves is removed."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from conversations.database.pipes import Pipe, hint_pipes
+
+ROOT = Path(__file__).parents[3]
+SOON = 5.0
+KILLED = """
+import os, signal
+from pathlib import Path
+import django
+django.setup()
+from django.conf import settings
+from conversations.database.pipes import Pipe
+settings.AGENTSITE_DATA = Path(os.environ["FOLDER"])
+pipe = Pipe()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def folder(settings: Settings, tmp_path: Path) -> Iterator[Path]:
+    """The folder of the pipes, deeper than the path of a socket may be long."""
+    settings.AGENTSITE_DATA = tmp_path.joinpath(*["a-folder-of-the-hosts-administrator"] * 4)
+    settings.AGENTSITE_DATA.mkdir(parents=True)
+    return settings.AGENTSITE_DATA / "hints"
+
+
+def test_every_drain_hears_of_a_hint_once(folder: Path) -> None:
+    with ExitStack() as stack:
+        pipes = [stack.enter_context(closing(Pipe())) for _ in range(3)]
+        assert [pipe.wait(0) for pipe in pipes] == [False] * 3
+        hint_pipes()
+        hint_pipes()
+        assert [pipe.wait(SOON) for pipe in pipes] == [True] * 3
+        assert [pipe.wait(0) for pipe in pipes] == [False] * 3
+    assert not list(folder.iterdir())
+
+
+def test_without_a_drain_nothing_happens(folder: Path) -> None:
+    hint_pipes()
+    assert not folder.exists()
+
+
+def test_only_the_owner_can_enter_the_folder(folder: Path) -> None:
+    with closing(Pipe()):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_a_killed_drain_leaves_is_removed_by_the_next_hint(folder: Path) -> None:
+    """And the others hear of that hint."""
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "agentsite.settings", "FOLDER": str(folder.parent)}
+    subprocess.run([sys.executable, "-c", KILLED], cwd=ROOT, env=environment, check=False)
+    assert len(list(folder.iterdir())) == 1
+    with closing(Pipe()) as pipe:
+        hint_pipes()
+        assert pipe.wait(SOON)
+        assert len(list(folder.iterdir())) == 1
+        hint_pipes()
+        assert pipe.wait(SOON)
+
+
+def test_nobody_waits_for_a_drain_that_does_not_read(folder: Path) -> None:
+    """A pipe that is full has a hint in it."""
+    with closing(Pipe()) as pipe:
+        (path,) = folder.iterdir()
+        writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        with suppress(BlockingIOError):
+            while os.write(writer, b"\n" * 4096):
+                pass
+        os.close(writer)
+        hint_pipes()
+        assert pipe.wait(0)
+        assert not pipe.wait(0)
+
+
+def test_a_process_without_a_free_descriptor_loses_its_hint_and_no_pipe(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Pipe()) as pipe:
+        with monkeypatch.context() as context:
+
+            def none_left(*_: object) -> int:
+                raise OSError(24, "Too many open files")
+
+            context.setattr(os, "open", none_left)
+            hint_pipes()
+        assert not pipe.wait(0)
+        hint_pipes()
+        assert pipe.wait(SOON)
