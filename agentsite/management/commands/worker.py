@@ -1,6 +1,7 @@
 from django.core.management.base import BaseCommand
 
 from agentsite.preparation import refuse_unsafe_database
+from conversations.database.lasting import keep_connections
 from conversations.worker.parent import Parent
 
 
@@ -9,6 +10,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: object, **_options: object) -> None:
         refuse_unsafe_database()
+        keep_connections()
         Parent(self._say)()
 
     def _say(self, line: str) -> None:

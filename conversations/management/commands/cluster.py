@@ -7,6 +7,7 @@ from django_q.cluster import Cluster
 from agents import discovery
 from agents.plugins.shell.tree import die_with_parent
 from agents.plugins.tools.fitting import learn
+from conversations.database.lasting import keep_connections
 from conversations.worker import hosts
 
 
@@ -15,5 +16,6 @@ class Command(BaseCommand):
 
     def handle(self, *_args: object, **_options: object) -> None:
         os.register_at_fork(after_in_child=die_with_parent)  # q2 would leave its children running, unwatched
+        keep_connections()
         learn([*discovery.installed().offered, *discovery.installed().tools])  # here it holds up no turn
         Cluster(get_broker(hosts.this_host())).start()

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -28,11 +27,12 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture
-def folder(settings: Settings, tmp_path: Path) -> Iterator[Path]:
+def folder(settings: Settings, tmp_path: Path) -> Path:
     """The folder of the pipes, deeper than the path of a socket may be long."""
-    settings.AGENTSITE_DATA = tmp_path.joinpath(*["a-folder-of-the-hosts-administrator"] * 4)
-    settings.AGENTSITE_DATA.mkdir(parents=True)
-    return settings.AGENTSITE_DATA / "hints"
+    data = tmp_path.joinpath(*["a-folder-of-the-hosts-administrator"] * 4)
+    data.mkdir(parents=True)
+    settings.AGENTSITE_DATA = data
+    return data / "hints"
 
 
 def test_every_drain_hears_of_a_hint_once(folder: Path) -> None:
