@@ -1,7 +1,7 @@
-"""Hints to drains on SQLite: each drain reads a named pipe in the data folder, and who commits writes to all of them.
+"""Hints to drains on SQLite: each drain reads a named pipe in the data folder, and all are written to after a commit.
 
-A socket would do the same, but its path may have 107 bytes at most, and nobody could tell a dead drain's from one that
-is busy. A pipe that nobody reads says so to whoever writes to it, and is removed.
+A socket would do the same, but its path may have 107 bytes at most. A pipe that nobody reads, because its drain was
+killed, says so to whoever writes to it, and is removed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,20 @@ class Pipe:
         self._path = folder / uuid.uuid4().hex
         unread = folder / f".{self._path.name}"  # until it is open, a hint would remove it
         os.mkfifo(unread)
+        self._file = os.open(unread, os.O_RDWR | os.O_NONBLOCK)  # open for writing as well, it has no end
         try:
-            self._file = os.open(unread, os.O_RDWR | os.O_NONBLOCK)  # open for writing as well, it has no end
             unread.rename(self._path)
         except OSError:
-            unread.unlink()
+            os.close(self._file)
             raise
 
     def wait(self, seconds: float) -> bool:
-        """Return whether there were hints since the last call, after at most this time."""
+        """Return whether there were hints since the last call, after at most this time.
+
+        Raises FileNotFoundError if somebody has removed the pipe.
+        """
+        if not os.fstat(self._file).st_nlink:
+            raise FileNotFoundError(f"the pipe {self._path} was removed")
         with selectors.DefaultSelector() as selector:
             selector.register(self._file, selectors.EVENT_READ)
             heard = bool(selector.select(seconds))
@@ -46,15 +51,14 @@ class Pipe:
 
     def close(self) -> None:
         """Close and remove it."""
-        with suppress(FileNotFoundError):
-            self._path.unlink()
         os.close(self._file)
+        self._path.unlink(missing_ok=True)
 
 
 def hint_pipes() -> None:
     """Tell every drain to look. Never waits, and raises no OSError: a hint may be lost."""
-    with suppress(OSError):
-        for pipe in _folder().glob("[!.]*"):
+    for pipe in _folder().glob("[!.]*"):
+        with suppress(OSError):
             _write(pipe)
 
 

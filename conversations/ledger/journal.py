@@ -98,8 +98,8 @@ def append_all(entries: Sequence[Entry], *, briefly: bool = False) -> list[Ledge
         _insert(cursor, written)
     for each in written:
         hint_changed(each.entry.place.conversation)
-        if each.entry.fence is None or each.standing.ended:  # what people did, or a slot that is free for the next turn
-            hint_workers()
+    if any(each.entry.fence is None or each.standing.ended for each in written):
+        hint_workers()  # of what people did, or of a slot that is free for the next turn
     return [each.after for each in written]
 
 

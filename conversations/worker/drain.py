@@ -49,7 +49,7 @@ T = TypeVar("T")
 LOOK_SECONDS = 1.0
 """The longest time between two looks for work and for what is to stop, in case of a commit that was not heard of."""
 APART_SECONDS = 0.01
-"""The shortest time between two looks: a busy site commits hundreds of times a second."""
+"""The shortest time between two looks: on a busy site turns begin and end all the time."""
 LOOKING_MOST = 0.1
 """The part of the time that looking takes at most, however many turns wait. One slow look alone delays nothing: the
 database was busy for a moment, and a decision may just have been made.

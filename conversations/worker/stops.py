@@ -1,6 +1,6 @@
 """What a drain is to stop: itself, the prompts that were cancelled, and all of them while the kill switch is on.
 
-Hand-written SQL, since this is read after every commit that a drain hears of: a hundred times a second on a busy site.
+Hand-written SQL, since this is read after every commit that a drain hears of: often, on a busy site.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ FINAL_ANSWER = "final_answer"
 class ToolDefinition:
     """A tool as a model sees it: its wire name, what it does, and the JSON Schema of its input.
 
-    `category` is the name of the group that it belongs to; "" for none. A tool has one definition for all its rounds,
+    `category` is the name of the group that it belongs to; "" for none. A tool of an agent has one for all its rounds,
     so that a provider can keep what it makes of it.
     """
 

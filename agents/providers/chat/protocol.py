@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Sequence
-from functools import lru_cache
 
 from agents.engine.interfaces.messages import Message
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolDefinition
 from agents.providers.chat import items
 from agents.providers.chat.stream import ChatReader
 from agents.providers.common.server import ModelServer
-from agents.providers.common.values import BETWEEN, DEFINITIONS_KEPT, as_list, as_members, dumps
+from agents.providers.common.values import BETWEEN, as_list, as_members, dumps, once_each
 
 WANTS_REASONING = re.compile(r"deepseek", re.IGNORECASE)
 """Models that refuse a history in which one of their answers lacks its reasoning; an empty one is enough
@@ -68,7 +67,7 @@ class Chat:
         return self._server.ask("/chat/completions", model, body, self.reader())
 
 
-@lru_cache(DEFINITIONS_KEPT)
+@once_each
 def _tool(tool: ToolDefinition) -> bytes:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
     return dumps({"type": "function", "function": function})

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
-from agents.engine.interfaces.provider import ToolRequest
+from agents.engine.interfaces.provider import ToolDefinition, ToolRequest
 from agents.engine.ledger import JSON, digest
+
+T = TypeVar("T")
 
 NAME_CHARACTERS = 64
 """The longest name of a tool that every API accepts."""
-
-DEFINITIONS_KEPT = 2_000
-"""How many definitions of tools are kept encoded: to encode all of a request costs more than the rest of it."""
 
 BETWEEN = "\n\n"
 """The separator of two texts that an answer gives separately and that are joined here."""
@@ -35,6 +36,22 @@ def dumps(value: JSON) -> bytes:
 def arguments_text(arguments: dict[str, JSON]) -> str:
     """Return a call's arguments as text, with sorted keys, so that it is the same before and after storage."""
     return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def once_each(encode: Callable[[ToolDefinition], T]) -> Callable[[ToolDefinition], T]:
+    """Decorator: keep what is returned for a definition, for as long as there is that definition.
+
+    To encode all of a request's anew would cost more than the rest of the request. Those that a turn makes for itself,
+    such as the form of its answer, go with it.
+    """
+    kept: WeakKeyDictionary[ToolDefinition, T] = WeakKeyDictionary()
+
+    def encoded(definition: ToolDefinition) -> T:
+        if (found := kept.get(definition)) is None:
+            kept[definition] = found = encode(definition)
+        return found
+
+    return encoded
 
 
 def as_members(members: Mapping[str, bytes]) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import groupby
 
 from agents.engine.interfaces.messages import AssistantMessage, Message, ResultMessage, SiteMessage, UserMessage
@@ -12,7 +11,7 @@ from agents.engine.interfaces.provider import ToolDefinition
 from agents.engine.ledger import JSON
 from agents.providers.chat.items import said_by_site, said_by_user
 from agents.providers.chat.role_alternation import alternate_roles
-from agents.providers.common.values import BETWEEN, DEFINITIONS_KEPT, dumps, fit_name
+from agents.providers.common.values import BETWEEN, dumps, fit_name, once_each
 
 INSTRUCTION = """\
 # Tools
@@ -48,7 +47,7 @@ def system_text(system: str, tools: Sequence[ToolDefinition]) -> str:
     return BETWEEN.join(filter(None, [system, INSTRUCTION, *written]))
 
 
-@lru_cache(DEFINITIONS_KEPT)
+@once_each
 def _tool(tool: ToolDefinition) -> str:
     schema = json.dumps(tool.schema, ensure_ascii=False, separators=(",", ":"))
     return f"### {tool.name}\n{tool.description.strip()}\nParameters: {schema}"

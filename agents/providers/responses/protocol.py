@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from functools import lru_cache
 
 from agents.engine.errors import ProviderError
 from agents.engine.interfaces.messages import Message
 from agents.engine.interfaces.provider import Answer, Request, TextDelta, ToolDefinition
 from agents.providers.common.server import ModelServer
-from agents.providers.common.values import DEFINITIONS_KEPT, as_list, as_members, dumps
+from agents.providers.common.values import as_list, as_members, dumps, once_each
 from agents.providers.responses import items
 from agents.providers.responses.stream import ResponsesReader
 
@@ -91,7 +90,7 @@ def _body(model: str, request: Request, summaries: bool) -> bytes:
     return as_members(body | {"input": as_list([*request.history, line])})
 
 
-@lru_cache(DEFINITIONS_KEPT)
+@once_each
 def _tool(tool: ToolDefinition) -> bytes:
     function = {
         "type": "function",

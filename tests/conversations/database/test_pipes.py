@@ -69,6 +69,32 @@ def test_what_a_killed_drain_leaves_is_removed_by_the_next_hint(folder: Path) ->
         assert pipe.wait(SOON)
 
 
+def test_a_pipe_that_somebody_removed_is_missed(folder: Path) -> None:
+    """Whoever waits for hints by it makes another one."""
+    with closing(Pipe()) as pipe:
+        (path,) = folder.iterdir()
+        path.unlink()
+        with pytest.raises(FileNotFoundError):
+            pipe.wait(0)
+
+
+def test_a_pipe_that_cannot_be_removed_keeps_no_hint_from_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as stack:
+        pipes = [stack.enter_context(closing(Pipe())) for _ in range(3)]
+        with monkeypatch.context() as context:
+            first = next(iter(folder.iterdir()))
+            opens = os.open
+
+            def fails(path: Path, flags: int) -> int:
+                if path == first:
+                    raise PermissionError("not yours")
+                return opens(path, flags)
+
+            context.setattr(os, "open", fails)
+            hint_pipes()
+        assert sum(pipe.wait(0) for pipe in pipes) == 2
+
+
 def test_nobody_waits_for_a_drain_that_does_not_read(folder: Path) -> None:
     """A pipe that is full has a hint in it."""
     with closing(Pipe()) as pipe:
