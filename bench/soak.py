@@ -31,8 +31,10 @@ from bench.processes import await_answer, descriptors, free_port, memory_mb, sta
 PEOPLE = 20
 GROWTH = 1.05
 """How many times as much there may be in the end."""
-SLACK = {"mb": 4.0, "files": 8, "connections": 2, "dead rows": 5_000, "log mb": 32.0, "open": 10}
-"""How much more is hardly more, by how a column's name ends."""
+SLACK = {"mb": 4.0, "files": 12, "connections": 2, "dead rows": 5_000, "log mb": 32.0, "open": 10}
+"""How much more is hardly more, by how a column's name ends. The process that django-q2 puts in the place of one that
+ran 500 tasks has some ten files more, those of its siblings; the one after that has no more.
+"""
 SETTINGS = {"AGENTSITE_MODEL_API": "chat", "AGENTSITE_MAX_ROUNDS": "100"}
 Line = dict[str, float]
 
