@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Max, Q, QuerySet
 
 from agents import discovery
 from agents.engine.paths import HUMAN
@@ -196,14 +196,16 @@ def choices(user: User, asked: InboxFilter) -> Choices:
     if asked.decided:
         rows = Output.objects.filter(pk__in=list(rows.order_by("-decided_at").values_list("pk", flat=True)[:RECENT]))
     told: list[Any] = list(rows.order_by().values_list("tool", "conversation__owner", "prompt__policy").distinct())
-    conversations = Conversation.objects.filter(pk__in=rows.values("conversation")).order_by("-updated_at")
-    listed = list(conversations[:CONVERSATIONS_MOST])
-    if asked.conversation is not None and asked.conversation not in {each.pk for each in listed}:
-        listed += conversations.filter(pk=asked.conversation)
+    latest = rows.values("conversation").annotate(at=Max("conversation__updated_at")).order_by("-at")
+    ids = [row["conversation"] for row in latest[:CONVERSATIONS_MOST]]
+    if asked.conversation is not None and rows.filter(conversation=asked.conversation).exists():
+        ids.append(asked.conversation)
+    # By their ids: of a subquery's, PostgreSQL would sort all conversations first.
+    listed = Conversation.objects.filter(pk__in=ids).order_by("-updated_at")
     people = User.objects.filter(pk__in={owner for _, owner, _ in told}).order_by("first_name", "username")
     tools = {(QUESTION if tool == HUMAN else title_of(tool), tool) for tool, _, _ in told if tool}
     workflows = {(title_of(name), name.removeprefix(WORKFLOW)) for _, _, name in told if name.startswith(WORKFLOW)}
-    return Choices(_by_title(tools), list(people), listed, _by_title(workflows))
+    return Choices(_by_title(tools), list(people), list(listed), _by_title(workflows))
 
 
 def _by_title(titled: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

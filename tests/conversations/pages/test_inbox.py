@@ -216,7 +216,7 @@ def test_decided_ones_begin_with_the_newest(client: Client, mara: User, jonas: U
 def test_many_take_as_many_queries_as_few(client: Client, mara: User, django_assert_num_queries: Any) -> None:
     first = expiring(mara, 10)
     client.get(INBOX)
-    with django_assert_num_queries(26) as few:
+    with django_assert_num_queries(27) as few:
         client.get(INBOX)
     with django_assert_num_queries(11) as next_card:
         client.get(at(first), headers=HTMX)
