@@ -52,6 +52,6 @@ def test_a_contender_runs_turns_one_by_one_and_at_once(base_url: str, name: str,
 def test_a_soak_says_what_grew() -> None:
     steady = [{"ended": n, "web mb": 100.0, "worker files": 20} for n in range(8)]
     assert grown(steady) == []
-    leaking = [line | {"worker files": 20 + 5 * n} for n, line in enumerate(steady)]
+    leaking = [line | {"worker files": 20 + 7 * n} for n, line in enumerate(steady)]
     assert grown(leaking) == ["worker files"]
     assert grown([line | {"web mb": 100.0 + n} for n, line in enumerate(steady)]) == []
