@@ -37,7 +37,7 @@ def plain_json(value: object, where: str = "the result") -> JSON:
 
 
 def jsonable(value: object) -> object:
-    """Return a value as pydantic serialises it, of which texts, numbers and depth may be none of JSON's yet."""
+    """Return a value as pydantic serialises it: its texts, numbers and depth may be more than JSON allows here."""
     return to_jsonable_python(value, fallback=_refuse)
 
 

@@ -31,8 +31,9 @@ class Pipe:
         self._file = os.open(unread, os.O_RDWR | os.O_NONBLOCK)  # open for writing as well, it has no end
         try:
             unread.rename(self._path)
-        except OSError:
+        except OSError:  # it is tried again and again
             os.close(self._file)
+            unread.unlink(missing_ok=True)
             raise
 
     def wait(self, seconds: float) -> bool:

@@ -95,6 +95,22 @@ def test_a_pipe_that_cannot_be_removed_keeps_no_hint_from_others(folder: Path, m
         assert sum(pipe.wait(0) for pipe in pipes) == 2
 
 
+def test_a_pipe_that_cannot_be_made_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried again and again."""
+    before = len(list(Path("/dev/fd").iterdir()))
+    with monkeypatch.context() as context:
+
+        def full(*_: object) -> Path:
+            raise OSError(28, "No space left on device")
+
+        context.setattr(Path, "rename", full)
+        for _ in range(3):
+            with pytest.raises(OSError, match="No space"):
+                Pipe()
+    assert not list(folder.iterdir())
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
 def test_nobody_waits_for_a_drain_that_does_not_read(folder: Path) -> None:
     """A pipe that is full has a hint in it."""
     with closing(Pipe()) as pipe:
