@@ -133,9 +133,11 @@ def new_drain() -> Any:
     """Return the one drain of a new host, as a worker process would start it."""
     from django.conf import settings
 
+    from conversations.database.plans import keep_plans
     from conversations.worker.garbage import collect_seldom
     from tests.idle import new_drain
 
+    keep_plans()
     collect_seldom()
     settings.AGENTSITE_DRAINS = 1  # else half of all turns would wait for the other
     return new_drain("bench")

@@ -14,6 +14,7 @@ from django.shortcuts import render
 
 from agents.passthrough.errors import error_body
 from conversations.database.disk import causes
+from conversations.database.plans import repeated_cursor
 
 RETRY_SECONDS = 10
 """When to try again."""
@@ -58,7 +59,7 @@ def brief_waits(seconds: float = LOCK_SECONDS) -> Iterator[None]:
 def limit_waits(seconds: float = LOCK_SECONDS) -> None:
     """Let the open transaction wait for each lock for so long at most; on SQLite, which has one lock, as ever."""
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
+        with repeated_cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
 
 

@@ -17,6 +17,7 @@ from django.db.models import Case, Exists, F, Min, QuerySet, Value, When
 from conversations.database.busy import brief_waits, is_locked, limit_waits
 from conversations.database.changes import NUMBER
 from conversations.database.pipeline import pipelined
+from conversations.database.plans import repeated_cursor
 from conversations.database.sql import Clock, Literal, drop_drafts, in_list, now
 from conversations.models.killswitch import KillSwitch
 from conversations.models.prompt import CLAIMABLE, Prompt, PromptQuerySet, State
@@ -120,7 +121,7 @@ def claimable(most: int, worker: str = "", share: Share = ALL) -> list[int]:
 
     Suspects that its host has claimed keep others back, so that they take PLACES at most.
     """
-    with connection.cursor() as cursor:
+    with repeated_cursor() as cursor:
         cursor.execute(_OLDEST.format(now=now(), share=share.sql()), [_of_host(worker), most])
         return [row[0] for row in cursor.fetchall()]
 
@@ -160,7 +161,7 @@ def claim(prompt: int, worker: str, lease_seconds: float) -> Claim | None:
     """
     at = time.monotonic()
     lost = "CASE WHEN lease_until - %s > claimed_at THEN lease_until - %s - claimed_at ELSE 0 END"
-    with transaction.atomic(), connection.cursor() as slot, connection.cursor() as taken:
+    with transaction.atomic(), repeated_cursor() as slot, repeated_cursor() as taken:
         with pipelined():
             limit_waits()
             _one_suspect_at_a_time(prompt)
@@ -194,7 +195,7 @@ def _one_suspect_at_a_time(prompt: int) -> None:
     """Let nobody else claim a suspect until the open transaction ends, if this is one. SQLite has one writer anyway."""
     if connection.vendor == "postgresql":
         suspect = f"SELECT FROM conversations_prompt p WHERE p.id = %s AND {STRUCK} >= {SUSPECT}"
-        with connection.cursor() as cursor:
+        with repeated_cursor() as cursor:
             cursor.execute(f"SELECT pg_advisory_xact_lock(%s) WHERE EXISTS ({suspect})", [_SUSPECTS, prompt])
 
 

@@ -15,8 +15,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from agents.engine.closing import answer_usage
 from agents.engine.errors import Behind, Fenced, UsedUp
 from agents.engine.interfaces.journal import Record
@@ -25,6 +23,7 @@ from conversations.database.busy import limit_waits
 from conversations.database.changes import NUMBER
 from conversations.database.hints import hint_changed, hint_workers
 from conversations.database.pipeline import pipelined
+from conversations.database.plans import repeated_cursor
 from conversations.database.sql import claim_age, drop_drafts, drop_secrets, now
 from conversations.ledger import rows
 from conversations.ledger.place import LedgerPlace, chain_digest
@@ -79,7 +78,7 @@ def append_all(entries: Sequence[Entry], *, briefly: bool = False) -> list[Ledge
     """
     written = [_Written(entry) for entry in entries]
     with ExitStack() as stack:
-        cursors = [[stack.enter_context(connection.cursor()) for _ in ("conversation", "prompt")] for _ in written]
+        cursors = [[stack.enter_context(repeated_cursor()) for _ in ("conversation", "prompt")] for _ in written]
         with pipelined():
             if briefly:
                 limit_waits()
@@ -94,7 +93,7 @@ def append_all(entries: Sequence[Entry], *, briefly: bool = False) -> list[Ledge
                 raise Refused(each.entry, Fenced(why))
             each.changes = changes[0]
     _use_up(entries)
-    with pipelined(), connection.cursor() as cursor:
+    with pipelined(), repeated_cursor() as cursor:
         _insert(cursor, written)
     for each in written:
         hint_changed(each.entry.place.conversation)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.expressions import Combinable
 
 from agents.engine.ledger import Step
+from conversations.database.plans import repeated_cursor
 from conversations.database.sql import read_time
 from conversations.models import Step as StepRow
 
 
 def read_steps(conversation: int, prompt: int, after: int = 0) -> list[Step]:
     """Return the steps of a prompt with a seq above `after`, as engine steps."""
-    with connection.cursor() as cursor:
+    with repeated_cursor() as cursor:
         cursor.execute(
             "SELECT actor, type, path, seq, payload, time FROM conversations_step"
             " WHERE conversation_id = %s AND prompt_id = %s AND seq > %s ORDER BY seq",

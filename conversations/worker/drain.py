@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+import uvloop
 from django.conf import settings
 from django.db import Error, connection, connections
 
@@ -30,6 +31,7 @@ from conversations.database import erasable_cache
 from conversations.database.busy import is_locked
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
+from conversations.database.plans import keep_plans
 from conversations.ledger.claims import Claim, Share, claim, claimable
 from conversations.ledger.group_commit import GroupCommit
 from conversations.prompts import killswitch
@@ -293,7 +295,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
     asyncio.run would wait for a tool that ignores its cancellation, and this process would run nothing more.
     """
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()
     try:
         return loop.run_until_complete(work)
     finally:
@@ -323,5 +325,6 @@ def drain(number: int = 0) -> int:
     if not hosts.take_drain(drain.host, number, drain.token, settings.AGENTSITE_LEASE_SECONDS):
         return 0
     connection.close()  # the loop's threads make their own
+    keep_plans()
     collect_seldom()
     return _run(drain())

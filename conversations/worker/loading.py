@@ -11,6 +11,7 @@ from django.db.models import Model
 from agents.engine.interfaces.services import Space
 from agents.engine.ledger import JSON, Step
 from conversations.accounts.zones import known_zone
+from conversations.database.plans import repeated_cursor
 from conversations.ledger import secrets
 from conversations.ledger.place import LedgerPlace
 from conversations.ledger.reading import read_steps
@@ -79,7 +80,7 @@ def _prompt(prompt_id: int) -> tuple[Prompt, str]:
     """
     of_prompt, of_conversation = _in_order(Prompt, PROMPT), _in_order(Conversation, CONVERSATION)
     columns = [f"p.{name}" for name in of_prompt] + [f"c.{name}" for name in of_conversation]
-    with connection.cursor() as cursor:
+    with repeated_cursor() as cursor:
         cursor.execute(
             f"SELECT {', '.join(columns)}, a.zone FROM conversations_prompt p"
             " JOIN conversations_conversation c ON c.id = p.conversation_id"

@@ -10,10 +10,10 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.database.changes import NUMBER
+from conversations.database.plans import repeated_cursor
 from conversations.ledger.claims import Claim
 from conversations.models import KillSwitch, Step
 from conversations.prompts.killswitch import active_switch
@@ -62,7 +62,7 @@ class StopReader:
         whole = time.monotonic() - self._whole_at >= WHOLE_SECONDS
         if whole and self._is_orphan():  # whatever has become of the database
             return StopRequests(stopping=True)
-        with connection.cursor() as cursor:
+        with repeated_cursor() as cursor:
             cursor.execute(_STANDING, self._drain)
             may_go_on, switched_on, last, changes = cursor.fetchone()
             found = StopRequests(not may_go_on, changes)
