@@ -69,7 +69,7 @@ def sqlite(file: Path, version: tuple[int, ...] = sqlite3.sqlite_version_info) -
             f"SQLite is {found}, but {needed} or newer is needed: use a newer Python, or PostgreSQL with DATABASE_URL."
         )
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "conversations.database.sqlite3",
         "NAME": file,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",

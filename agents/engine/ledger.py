@@ -40,26 +40,67 @@ def copy_json(value: object, where: str = "payload", levels: int = DEEPEST + 10)
     Also raises TypeError if lists and dicts are nested more than `levels` deep; the default leaves room for the few
     levels that a step adds around a value.
     """
-    if value is None or isinstance(value, str | bool):
+    try:
+        return _copied(value, levels)
+    except _NotJSON as error:
+        place = where + "".join(reversed(error.within))
+        raise TypeError(f"{place[:50] if error.too_deep else place}: {error.why}") from None
+
+
+class _NotJSON(Exception):
+    """A value is not JSON. `within` is its place in what was copied, from the inside out."""
+
+    def __init__(self, why: str, *, too_deep: bool = False) -> None:
+        super().__init__(why)
+        self.why, self.too_deep, self.within = why, too_deep, list[str]()
+
+
+_COPIED_AS_IS = frozenset({str, bool, type(None)})
+
+
+def _copied(value: object, levels: int) -> JSON:
+    """Return a deep copy. Each turn copies hundreds of values: the name of a place is made only if it is needed."""
+    if type(value) in _COPIED_AS_IS:
+        return value
+    if isinstance(value, dict | list):
+        if not levels:
+            raise _NotJSON("nested too deep", too_deep=True)
+        return _copied_dict(value, levels - 1) if isinstance(value, dict) else _copied_list(value, levels - 1)
+    if isinstance(value, str):
         return value
     if isinstance(value, int):
         if value.bit_length() > LARGEST_BITS:
-            raise TypeError(f"{where}: a number of some {value.bit_length() * 3 // 10:,} digits is not JSON here")
+            raise _NotJSON(f"a number of some {value.bit_length() * 3 // 10:,} digits is not JSON here")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise TypeError(f"{where}: {value!r} is not JSON")
+            raise _NotJSON(f"{value!r} is not JSON")
         return value
-    if isinstance(value, list | dict) and not levels:
-        raise TypeError(f"{where[:50]}: nested too deep")
-    if isinstance(value, list):
-        return [copy_json(item, f"{where}[{index}]", levels - 1) for index, item in enumerate(value)]
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                raise TypeError(f"{where}: the key {key!r} is not a string")
-        return {key: copy_json(item, f"{where}.{key}", levels - 1) for key, item in value.items()}
-    raise TypeError(f"{where}: a {type(value).__name__} is not JSON")
+    raise _NotJSON(f"a {type(value).__name__} is not JSON")
+
+
+def _copied_dict(value: dict[object, object], levels: int) -> JSON:
+    copied: dict[str, JSON] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise _NotJSON(f"the key {key!r} is not a string")
+        try:
+            copied[key] = item if type(item) in _COPIED_AS_IS else _copied(item, levels)
+        except _NotJSON as error:
+            error.within.append(f".{key}")
+            raise
+    return copied
+
+
+def _copied_list(value: list[object], levels: int) -> JSON:
+    copied: list[JSON] = []
+    for item in value:
+        try:
+            copied.append(item if type(item) in _COPIED_AS_IS else _copied(item, levels))
+        except _NotJSON as error:
+            error.within.append(f"[{len(copied)}]")
+            raise
+    return copied
 
 
 def valid_text(text: str) -> str:

@@ -19,7 +19,7 @@ from conversations.database.away import is_away
 from conversations.database.busy import is_locked
 from conversations.database.crashpoints import crashpoint
 from conversations.database.threads import Write
-from conversations.ledger.journal import Entry, Refused, append_all
+from conversations.ledger.journal import Entry, Refused, Written, append_all
 from conversations.ledger.place import LedgerPlace
 
 TOGETHER_MOST = 50
@@ -146,8 +146,9 @@ def _commit_together(entries: Sequence[WorkerEntry]) -> dict[WorkerEntry, BaseEx
     if not entries:
         return {}
     try:
+        written = [Written(entry) for entry in entries]
         with transaction.atomic():
-            places = append_all(entries, briefly=True)
+            places = append_all(written, briefly=True)
             for entry in entries:
                 crashpoint("before_commit", entry.record.steps)
     except Refused as refused:

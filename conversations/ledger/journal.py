@@ -65,18 +65,17 @@ def append(place: LedgerPlace, record: Record, *, fence: int | None = None, draf
     gap in the ids of the steps. After any of these, the caller's transaction must be rolled back.
     """
     try:
-        [after] = append_all([Entry(place, record, fence, drafted)])
+        [after] = append_all([Written(Entry(place, record, fence, drafted))])
     except Refused as refused:
         raise refused.error from None
     return after
 
 
-def append_all(entries: Sequence[Entry], *, briefly: bool = False) -> list[LedgerPlace]:
+def append_all(written: Sequence[Written], *, briefly: bool = False) -> list[LedgerPlace]:
     """Append records of several conversations in the open transaction; return the writers' positions after them.
 
     `briefly`: wait for locks no longer than LOCK_SECONDS. Raises Refused, with an error that `append` raises.
     """
-    written = [_Written(entry) for entry in entries]
     with ExitStack() as stack:
         cursors = [[stack.enter_context(repeated_cursor()) for _ in ("conversation", "prompt")] for _ in written]
         with pipelined():
@@ -92,7 +91,7 @@ def append_all(entries: Sequence[Entry], *, briefly: bool = False) -> list[Ledge
                 why = f"prompt {each.entry.place.prompt} no longer belongs to this worker"
                 raise Refused(each.entry, Fenced(why))
             each.changes = changes[0]
-    _use_up(entries)
+    _use_up([each.entry for each in written])
     with pipelined(), repeated_cursor() as cursor:
         _insert(cursor, written)
     for each in written:
@@ -102,8 +101,11 @@ def append_all(entries: Sequence[Entry], *, briefly: bool = False) -> list[Ledge
     return [each.after for each in written]
 
 
-class _Written:
-    """An entry as it is written: the rows of its steps, and what they make of the prompt's row."""
+class Written:
+    """An entry as it is written: the rows of its record, and what its steps make of the prompt's row.
+
+    Make it before the transaction: on SQLite, nobody else can write until that ends.
+    """
 
     def __init__(self, entry: Entry) -> None:
         """Raises Refused for a gap in the ids of the steps."""
@@ -117,6 +119,9 @@ class _Written:
             payload = canonical(step.payload)
             self.head = chain_digest(self.head, step, entry.place.prompt, sha256(payload))
             self.rows.append(rows.step_row(entry.place, step, payload, self.head))
+        used = ((step, answer_usage(step)) for step in self.steps)
+        self.usage = [rows.usage_row(entry.place, step, tokens) for step, tokens in used if tokens is not None]
+        self.outputs = [rows.output_row(entry.place, output) for output in entry.record.outputs]
 
     @property
     def after(self) -> LedgerPlace:
@@ -139,17 +144,11 @@ def _use_up(entries: Sequence[Entry]) -> None:
             raise Refused(entries[at], error) from None
 
 
-def _insert(cursor: Any, written: Sequence[_Written]) -> None:
+def _insert(cursor: Any, written: Sequence[Written]) -> None:
     """Write what the records add, and delete what they replace."""
     snapshots = {name: text for each in written for name, text in each.entry.record.snapshots.items()}
     cursor.executemany(rows.INSERT_STEP, [row for each in written for row in each.rows])
-    usage = [
-        rows.usage_row(each.entry.place, step, used)
-        for each in written
-        for step in each.steps
-        if (used := answer_usage(step)) is not None
-    ]
-    if usage:
+    if usage := [row for each in written for row in each.usage]:
         cursor.executemany(rows.INSERT_USAGE, usage)
     for each in written:
         place, ended = each.entry.place, each.standing.ended
@@ -157,19 +156,20 @@ def _insert(cursor: Any, written: Sequence[_Written]) -> None:
             drop_drafts(cursor, place.conversation, place.prompt, None if ended else each.entry.drafted)
         if ended:
             drop_secrets(cursor, place.conversation, place.prompt)
-    if outputs := [
-        rows.output_row(each.entry.place, output) for each in written for output in each.entry.record.outputs
-    ]:
+    if outputs := [row for each in written for row in each.outputs]:
         cursor.executemany(rows.UPSERT_OUTPUT, outputs)
     if snapshots:  # last, and sorted: a transaction that waits for another's waits for nothing else
         cursor.executemany(rows.INSERT_SNAPSHOT, sorted(snapshots.items()))
 
 
-def _advance_conversation(cursor: Any, written: _Written) -> None:
+def _advance_conversation(cursor: Any, written: Written) -> None:
     """Lock the conversation by advancing its `seq` from the writer's position. Free the slot if the turn ends."""
     place, last = written.entry.place, written.steps[-1]
-    changes = ["seq = %s", "head = %s", "updated_at = %s"]
-    values: list[Any] = [last.id, written.head, rows.database_time(last.time)]
+    changes, values = ["seq = %s", "head = %s"], list[Any]([last.id, written.head])
+    if written.standing.state or written.entry.fence is None:
+        # Not for each round: it is in indexes, all of which PostgreSQL would write anew.
+        changes.append("updated_at = %s")
+        values.append(rows.database_time(last.time))
     if written.standing.ended:
         changes.append("active_prompt_id = NULLIF(active_prompt_id, %s)")
         values.append(place.prompt)
@@ -192,7 +192,7 @@ def _behind(place: LedgerPlace) -> Behind | Fenced:
     return Behind([step for step in newer if step.id <= place.seq], place.seq)
 
 
-def _write_prompt(cursor: Any, written: _Written) -> None:
+def _write_prompt(cursor: Any, written: Written) -> None:
     """Write what the steps change in the prompt's row, if it belongs to this writer and the conversation was advanced.
 
     The statement returns how often people have changed what turns rely on.

@@ -226,10 +226,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("updated_at", models.DateTimeField(auto_now=True, help_text="When something was last said.")),
+                (
+                    "updated_at",
+                    models.DateTimeField(
+                        auto_now=True,
+                        help_text="When a turn last began, paused, went on or ended, or a person did something.",
+                    ),
+                ),
                 (
                     "owner",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="conversations",
                         to=settings.AUTH_USER_MODEL,
@@ -856,6 +863,7 @@ class Migration(migrations.Migration):
                 (
                     "prompt",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="steps",
                         to="conversations.prompt",
@@ -886,7 +894,10 @@ class Migration(migrations.Migration):
                 (
                     "user",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -922,7 +933,10 @@ class Migration(migrations.Migration):
                 (
                     "user",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -1147,7 +1161,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="step",
-            index=models.Index(fields=["conversation", "prompt", "seq"], name="step_by_prompt"),
+            index=models.Index(fields=["prompt", "seq"], name="step_by_prompt"),
         ),
         migrations.AddIndex(
             model_name="step",

@@ -53,7 +53,9 @@ class ConversationQuerySet(OwnedQuerySet["Conversation"]):
 class Conversation(models.Model):
     """A conversation: its owner, the end of its ledger, and the prompt that holds its slot."""
 
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations", db_index=False
+    )
     title = models.CharField(max_length=200, blank=True)
     kind = models.CharField(max_length=8, choices=ConversationKind, default=ConversationKind.CHAT)
     system_prompt = models.ForeignKey(
@@ -86,7 +88,9 @@ class Conversation(models.Model):
         default=0, editable=False, help_text="What its workspace held when it was last measured."
     )
     created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True, help_text="When something was last said.")
+    updated_at = models.DateTimeField(
+        auto_now=True, help_text="When a turn last began, paused, went on or ended, or a person did something."
+    )
 
     objects = ConversationQuerySet.as_manager()
 

@@ -12,7 +12,7 @@ class PassthroughUsage(models.Model):
     It holds nothing of what was said, and is kept when its key is revoked: what was spent today stays spent.
     """
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     key_id = models.BigIntegerField(help_text="The API key, which may be gone by now.")
     key_name = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True, help_text="Its name at the provider. Empty: none was asked.")

@@ -63,7 +63,7 @@ class Step(models.Model):
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="steps", db_index=False)
     seq = models.BigIntegerField()
-    prompt = models.ForeignKey(Prompt, on_delete=models.PROTECT, related_name="steps")
+    prompt = models.ForeignKey(Prompt, on_delete=models.PROTECT, related_name="steps", db_index=False)
     path = models.CharField(max_length=200, blank=True)
     actor = models.CharField(max_length=150)
     type = models.CharField(max_length=64)
@@ -91,7 +91,7 @@ class Step(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["conversation", "prompt", "seq"], name="step_by_prompt"),
+            models.Index(fields=["prompt", "seq"], name="step_by_prompt"),
             models.Index("conversation", OfPlugin("payload"), "seq", name="step_state", condition=Q(type="state")),
             models.Index(Told("payload"), name="step_told", condition=Q(type="action_start")),
             # Queried once a second by each drain, for all turns that it holds.

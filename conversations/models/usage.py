@@ -15,7 +15,7 @@ class Usage(models.Model):
     conversation_id = models.BigIntegerField(help_text="The conversation, which may be gone by now.")
     prompt_id = models.BigIntegerField()
     path = models.CharField(max_length=200, help_text="Of the question to the model.")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     model = models.CharField(max_length=200, blank=True)
     time = models.DateTimeField()
     input_tokens = models.BigIntegerField(default=0)

@@ -4,12 +4,14 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from agentsite import databases
+from conversations.database.sqlite3 import base
 from conversations.ledger.journal import append
 from conversations.models import Step as Row
 from conversations.prompts.start import start_conversation, start_prompt
@@ -67,6 +69,29 @@ def test_a_transaction_has_the_write_lock_from_its_beginning(ann: User) -> None:
 
     assert at_once(first, second) == [None, None]
     assert order == ["first", "second"]
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between attempts to get the lock, in seconds. The time of the test goes on by these only."""
+    found: list[float] = []
+    monkeypatch.setattr(base, "time", SimpleNamespace(sleep=found.append, monotonic=lambda: sum(found)))
+    return found
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a lock of SQLite's")
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_asks_for_the_lock_at_short_intervals_until_it_gives_up(ann: User, pauses: list[float]) -> None:
+    def beside() -> int:
+        with pytest.raises(OperationalError, match="database is locked"), transaction.atomic():
+            pass
+        with connection.cursor() as cursor:  # what is no transaction waits as ever
+            return int(cursor.execute("PRAGMA busy_timeout").fetchone()[0])
+
+    with transaction.atomic():
+        assert at_once(beside) == [20_000]
+    assert (pauses[0], max(pauses)) == (base.SHORTEST_PAUSE, base.LONGEST_PAUSE)
+    assert 20 <= sum(pauses) < 20 + base.LONGEST_PAUSE
 
 
 @pytest.mark.django_db(transaction=True)
