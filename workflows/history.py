@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from django.contrib.auth.models import User
 from django.db import connection
@@ -15,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from agents.engine.root import AGENT, WORKFLOW
 from agents.engine.tools.tool import NAME
 from conversations.database.sql import Literal
-from conversations.display.search import all_words, in_output, words_of
+from conversations.display.search import all_words, contains, in_output, words_of
 from conversations.models import Origin, Output, Prompt
 from workflows.models import RunStar
 
@@ -93,7 +94,7 @@ def last_runs(user: User) -> dict[str, int]:
 
 
 def _in_line(words: list[str]) -> Q:
-    return all_words(words, lambda word: Q(input__icontains=word))
+    return all_words(words, partial(contains, "input"))
 
 
 def _in_result(words: list[str]) -> Exists:

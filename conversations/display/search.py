@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from operator import and_, or_
 from typing import Any
@@ -35,7 +35,9 @@ class Like(Lookup):
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
         """Return the SQL and its parameters."""
         column, values = self.process_lhs(compiler, connection)
-        like = "ILIKE" if connection.vendor == "postgresql" else "LIKE"
+        # Of another collation, PostgreSQL would make each row's letters small by the rules of a language, which takes
+        # twice the time.
+        like = 'COLLATE "C" ILIKE' if connection.vendor == "postgresql" else "LIKE"
         return rf"{column} {like} %s ESCAPE '\'", (*values, self.rhs)
 
 
@@ -47,14 +49,14 @@ def search(conversations: QuerySet[Conversation], text: str, most: int) -> dict[
     words = words_of(text)
     if not words:
         return {}
-    inputs = Prompt.objects.filter(all_words(words, lambda word: Q(input__icontains=word)), visible=True)
+    inputs = Prompt.objects.filter(all_words(words, partial(contains, "input")), visible=True)
     in_texts = all_words(words, lambda word: in_output(word, "text", "type"))
     texts = Output.objects.filter(in_texts, type="text", prompt__visible=True)
     of_this = {"conversation": OuterRef("pk")}
     in_text = Exists(inputs.filter(**of_this)) | Exists(texts.filter(**of_this))
-    found = conversations.filter(all_words(words, lambda word: Q(title__icontains=word)) | Q(in_text)).order_by(
-        "-updated_at"
-    )[:most]
+    found = conversations.filter(all_words(words, partial(contains, "title")) | Q(in_text)).order_by("-updated_at")[
+        :most
+    ]
     titles = dict(found.values_list("pk", "title"))
     elsewhere = [pk for pk, title in titles.items() if not _all_occur(words, title)]
     quotes = _quotes(words, elsewhere, inputs, texts) if elsewhere else {}
@@ -72,8 +74,13 @@ def all_words(words: Iterable[str], where: Callable[[str], Q]) -> Q:
     return reduce(and_, either)
 
 
+def contains(column: str, word: str) -> Q:
+    """Match a column, or one of a related table, in which this word occurs."""
+    return Q(Like(F(column), f"%{connection.ops.prep_for_like_query(word)}%"))
+
+
 def _cases(word: str) -> set[str]:
-    """Return the spellings of a word: SQLite ignores the case of ASCII letters only."""
+    """Return the spellings of a word: `Like` ignores the case of ASCII letters only."""
     return {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
 
 

@@ -236,7 +236,6 @@ class Migration(migrations.Migration):
                 (
                     "owner",
                     models.ForeignKey(
-                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="conversations",
                         to=settings.AUTH_USER_MODEL,

@@ -53,9 +53,7 @@ class ConversationQuerySet(OwnedQuerySet["Conversation"]):
 class Conversation(models.Model):
     """A conversation: its owner, the end of its ledger, and the prompt that holds its slot."""
 
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations", db_index=False
-    )
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
     kind = models.CharField(max_length=8, choices=ConversationKind, default=ConversationKind.CHAT)
     system_prompt = models.ForeignKey(

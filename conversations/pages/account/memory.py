@@ -6,12 +6,12 @@ Nobody else has a page of these, and to others their addresses do not exist.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
@@ -20,7 +20,7 @@ from agents.models import Memory
 from agents.plugins.memory import keeping
 from agents.plugins.memory.keeping import CannotKeep
 from conversations.accounts.http import PersonRequest
-from conversations.display.search import all_words, words_of
+from conversations.display.search import all_words, contains, words_of
 from conversations.models import Conversation, Prompt
 from conversations.pages.account.memory_form import MemoryForm
 from conversations.pages.decorators import form_view
@@ -137,7 +137,7 @@ def _new_form(data: Any = None) -> MemoryForm:
 def _page(request: PersonRequest, form: MemoryForm, status: int = 200) -> HttpResponse:
     mine = keeping.of_person(request.user.pk)
     words = words_of(request.GET.get("q", ""))
-    found = mine.filter(all_words(words, lambda word: Q(text__icontains=word))) if words else mine
+    found = mine.filter(all_words(words, partial(contains, "text"))) if words else mine
     page = Paginator(found, PAGE_ROWS).get_page(request.GET.get("page"))
     context = {
         "form": form,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,7 +24,7 @@ from agents.engine.tools.tool import Risk
 from conversations.approvals.permissions import allowed_to, shown_to
 from conversations.database.ids import row_id
 from conversations.display.call import title_of
-from conversations.display.search import all_words, in_output, words_of
+from conversations.display.search import all_words, contains, in_output, words_of
 from conversations.models import Conversation, Output
 
 PAGE = 30
@@ -127,9 +129,13 @@ def found(user: User, asked: InboxFilter) -> QuerySet[Output]:
 def _occurs(word: str) -> Q:
     """Match a word in whatever people read of an approval in the list."""
     titled = [tool.name for tool in discovery.installed().tools if word.casefold() in tool.title.casefold()]
-    owner = Q(conversation__owner__username__icontains=word) | Q(conversation__owner__first_name__icontains=word)
-    told = Q(reason__icontains=word) | Q(tool__icontains=word) | Q(conversation__title__icontains=word)
-    return told | owner | Q(tool__in=titled) | in_output(word, "input", "parent")
+    columns = (
+        "reason",
+        "tool",
+        *(f"conversation__{each}" for each in ("title", "owner__username", "owner__first_name")),
+    )
+    told = reduce(or_, (contains(column, word) for column in columns))
+    return told | Q(tool__in=titled) | in_output(word, "input", "parent")
 
 
 @dataclass(frozen=True)
