@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import uvloop
-
 from bench import support
 
 DATABASE_THREAD = "database"
@@ -24,8 +22,7 @@ def drained(
 
     `wall`, and the CPU seconds of all threads (`cpu`), of the `loop` and of the `database`.
     """
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_run(support.new_drain(), turns, loop, database))
+    return asyncio.run(_run(support.new_drain(), turns, loop, database))
 
 
 async def _run(

@@ -37,14 +37,11 @@ class Contender(Protocol):
         ...
 
 
-def serve(contender: Contender, new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
-    """Do what is asked on the standard input until it ends, in asyncio's loop or in another that is made by `new_loop`.
-
-    All that is printed meanwhile goes to standard error.
-    """
+def serve(contender: Contender) -> None:
+    """Do what is asked on the standard input until it ends. All that is printed meanwhile goes to standard error."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    with asyncio.Runner(loop_factory=new_loop) as runner:
+    with asyncio.Runner() as runner:
         for line in sys.stdin:
             asked = json.loads(line)
             answers.write(json.dumps(runner.run(getattr(contender, asked.pop("do"))(**asked))) + "\n")

@@ -17,7 +17,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-import uvloop
 from asgiref.sync import sync_to_async
 
 from bench import support
@@ -195,7 +194,7 @@ def main() -> None:
     parser.add_argument("database", choices=("sqlite", "postgres"))
     options = parser.parse_args()
     with support.site(options.database, options.base_url, **SETTINGS):
-        serve(Ours(), uvloop.new_event_loop)  # that of a drain
+        serve(Ours())
 
 
 if __name__ == "__main__":

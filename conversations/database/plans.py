@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from django.db import connection
+from django.db import Error, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.db.backends.utils import CursorWrapper
 
 USES = 2
-"""Uses of a statement on a connection after which its plan is kept."""
+"""Uses of a statement on a connection, with values of the same types, after which it is prepared; PostgreSQL then keeps
+its plan once that has proved as good as new ones. What is sent with many rows at once is prepared at its first use.
+"""
+OUTDATED = frozenset({"0A000", "26000"})
+"""PostgreSQL's codes for a prepared statement whose table has changed since, or that is not known."""
 
 
 def keep_plans() -> None:
@@ -26,6 +30,12 @@ def _keep_plans(connection: BaseDatabaseWrapper, **_: object) -> None:
             [session] = cursor.fetchone()
         if session == connection.connection.info.backend_pid:  # a pooler makes up a number for each of its clients
             connection.connection.prepare_threshold = USES
+
+
+def close_if_outdated(error: Error) -> None:
+    """Close the connection if it has prepared statements that can be used no more: a table was changed meanwhile."""
+    if getattr(error.__cause__, "sqlstate", None) in OUTDATED:
+        connection.close()
 
 
 def repeated_cursor() -> CursorWrapper:

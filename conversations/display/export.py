@@ -73,7 +73,7 @@ def export_markdown(conversation: Conversation) -> str:
 def _about(conversation: Conversation) -> str:
     owner = conversation.owner
     name = owner.get_full_name() or owner.get_username()
-    began, last = _time(conversation.created_at), _time(conversation.updated_at)
+    began, last = _time(conversation.created_at), _time(conversation.last_step_at)
     return f"Owner: {_inline(name)}. Started {began}, last changed {last}."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from django.conf import settings
@@ -112,3 +113,9 @@ class Conversation(models.Model):
     def get_absolute_url(self) -> str:
         """Return the URL of its page."""
         return reverse("conversation", args=[self.pk])
+
+    @property
+    def last_step_at(self) -> datetime:
+        """The time of its last step; that at which it was begun, if there is none."""
+        last: datetime | None = self.steps.filter(seq=self.seq).values_list("time", flat=True).first()
+        return last or self.created_at

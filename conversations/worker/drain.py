@@ -20,7 +20,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import uvloop
 from django.conf import settings
 from django.db import Error, connection, connections
 
@@ -31,7 +30,7 @@ from conversations.database import erasable_cache
 from conversations.database.busy import is_locked
 from conversations.database.crashpoints import crashpoint
 from conversations.database.disk import report_if_full
-from conversations.database.plans import keep_plans
+from conversations.database.plans import close_if_outdated, keep_plans
 from conversations.ledger.claims import Claim, Share, claim, claimable
 from conversations.ledger.group_commit import GroupCommit
 from conversations.prompts import killswitch
@@ -285,7 +284,8 @@ def _with_connection(function: Callable[..., T], *args: Any) -> T:
     """Call the function. A broken connection is closed, so that the next call opens another."""
     try:
         return function(*args)
-    except Error:
+    except Error as error:
+        close_if_outdated(error)
         connection.close_if_unusable_or_obsolete()
         raise
 
@@ -295,7 +295,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
     asyncio.run would wait for a tool that ignores its cancellation, and this process would run nothing more.
     """
-    loop = uvloop.new_event_loop()
+    loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(work)
     finally:

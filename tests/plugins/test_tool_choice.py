@@ -137,6 +137,8 @@ def test_nothing_changes_while_nothing_changes() -> None:
     choice = began()
     again = unless_same(choice, next_choice(choice, named(*MANY), ROOM_FOR_TEN, {}))
     assert again is choice
+    went = choice.model_copy(update={"gone": {"work.040": "nothing offers it any more"}})
+    assert next_choice(went, named(*MANY), ROOM_FOR_TEN, {}).gone == {}  # since that change, nothing went
 
 
 def test_what_is_new_comes_last_while_there_is_room() -> None:

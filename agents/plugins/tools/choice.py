@@ -86,10 +86,10 @@ def next_choice(
 
     What is no longer among the tools is gone, for the reason that `why_gone` gives. Added are the wanted tools, then
     those that are new here; if a plugin pushed one that has no room, it is wanted from now on. One for which no others
-    could make room is not wanted. If nothing came or went, and nothing waits, it is the choice before.
+    could make room is not wanted. If nothing came or went, and nothing waits, it is the same as before.
     """
     if not before.wanted and all(name in tools for name in before.offered) and _with_rest(before, tools) == before:
-        return before
+        return before.model_copy(update={"gone": {}})
     stay = _without(before, {name: why_gone[name] for name in before.offered if name not in tools})
     known = {*before.offered, *before.left_out, FIND}
     wanted = [name for name in before.wanted if name in tools and name not in before.offered]

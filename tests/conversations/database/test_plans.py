@@ -5,21 +5,22 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import NotSupportedError, connection, connections, transaction
 from django.db.backends.signals import connection_created
 
-from conversations.database.plans import USES, keep_plans, repeated_cursor
+from conversations.database.plans import USES, close_if_outdated, keep_plans, repeated_cursor
 from conversations.ledger.journal import append
 from conversations.models import Prompt
 from conversations.prompts.start import start_conversation, start_prompt
 from conversations.verification.stored import verify
 from tests.agentsite.processes import free_port, wait_for
-from tests.conversations.recorded import at_once, place, record, said
+from tests.conversations.recorded import at_once, meddle, place, record, said
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
@@ -59,6 +60,32 @@ def test_a_statement_that_is_sent_again_is_planned_once() -> None:
 def test_what_django_sends_is_not() -> None:
     """Its values stand in the statement, so each would have a plan of its own."""
     assert at_once(lambda: (counted(connection.cursor), planned())) == [([*range(1, OFTEN + 1)], [])]
+
+
+@pytest.fixture
+def told() -> Iterator[None]:
+    """A table, of which a column may change."""
+    meddle("CREATE TABLE told (text varchar(10))")
+    yield
+    meddle("DROP TABLE told")
+
+
+@pytest.mark.usefixtures("told")
+def test_a_plan_is_given_up_once_its_table_has_changed() -> None:
+    def read() -> list[Any]:
+        with repeated_cursor() as cursor:
+            return list(cursor.execute("SELECT text FROM told").fetchall())
+
+    def reading() -> list[Any]:
+        before = [read() for _ in range(OFTEN)]
+        with closing(connections.create_connection("default")) as migrating, migrating.cursor() as cursor:
+            cursor.execute("ALTER TABLE told ALTER text TYPE varchar(300)")
+        with pytest.raises(NotSupportedError, match="cached plan") as outdated:
+            read()
+        close_if_outdated(outdated.value)
+        return [*before, read()]
+
+    assert at_once(reading) == [[[]] * (OFTEN + 1)]
 
 
 @pytest.fixture

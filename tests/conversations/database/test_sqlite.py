@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -81,11 +81,15 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="a lock of SQLite's")
 @pytest.mark.django_db(transaction=True)
-def test_a_transaction_asks_for_the_lock_at_short_intervals_until_it_gives_up(ann: User, pauses: list[float]) -> None:
+@pytest.mark.parametrize("alone", [False, True], ids=["a transaction", "a statement"])
+def test_who_writes_asks_for_the_lock_at_short_intervals_until_giving_up(
+    ann: User, pauses: list[float], alone: bool
+) -> None:
     def beside() -> int:
-        with pytest.raises(OperationalError, match="database is locked"), transaction.atomic():
-            pass
-        with connection.cursor() as cursor:  # what is no transaction waits as ever
+        within = nullcontext() if alone else transaction.atomic()
+        with pytest.raises(OperationalError, match="database is locked"), within:
+            User.objects.update(first_name="Ann")
+        with connection.cursor() as cursor:  # anything else waits as ever
             return int(cursor.execute("PRAGMA busy_timeout").fetchone()[0])
 
     with transaction.atomic():

@@ -48,6 +48,17 @@ def test_it_writes_steps_outputs_and_snapshots(prompt: Prompt) -> None:
     assert conversation.updated_at == datetime.fromisoformat(new.steps[-1].time)
 
 
+def test_lists_are_sorted_by_what_people_see_begin_or_end_and_not_by_each_round(prompt: Prompt) -> None:
+    held, at = taken(prompt), place(prompt)
+    begun = Conversation.objects.get()
+    at = append(at, record(prompt, at, said("One round.")), fence=held.fence)
+    going_on = Conversation.objects.get()
+    assert (going_on.updated_at, going_on.last_step_at) == (begun.updated_at, Row.objects.get(seq=at.seq).time)
+    at = append(at, record(prompt, at, end()), fence=held.fence)
+    ended = Conversation.objects.get()
+    assert ended.updated_at == ended.last_step_at == Row.objects.get(seq=at.seq).time
+
+
 def test_the_end_of_a_turn_frees_the_slot_and_gives_the_lease_back(prompt: Prompt) -> None:
     """CP27: the last text, the end, its state and the slot are one transaction."""
     held, at = taken(prompt), place(prompt)
