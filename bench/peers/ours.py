@@ -1,8 +1,9 @@
 """The site as a contender, on a fresh database of its own.
 
-`turn` runs in this process, in a drain that has run a turn before: what is measured is the sending of the message, and
-the time from the turn's claim to its end. How soon a worker finds it is no part of that; it is part of `many` and
-`approvals`, which are run by real workers (`manage.py worker`), with the messages and decisions of this process.
+`turn` runs in this process, in a drain that has run turns before: PostgreSQL plans the first statements of a session
+anew. What is measured is the sending of the message, and the time from the turn's claim to its end. How soon a worker
+finds it is no part of that; it is part of `many` and `approvals`, which are run by real workers (`manage.py worker`),
+with the messages and decisions of this process.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ T = TypeVar("T")
 LOOK_SECONDS = 0.02
 """Between two looks whether something has happened."""
 WARM_TURNS = 8
-"""Turns that the workers run before they are measured: every process has then loaded what it needs."""
+"""Turns that are run before they are measured: every process has then loaded what it needs."""
 SETTINGS = {
     "AGENTSITE_MODEL_API": "chat",
     "AGENTSITE_MAX_ROUNDS": "100000",
@@ -55,9 +56,10 @@ class Ours:
         released.connect(note)
         running = asyncio.create_task(drain())
         try:
-            await sync_to_async(_send)(task(1))
-            await ended.wait()
-            ended.clear()
+            for _ in range(WARM_TURNS):
+                await sync_to_async(_send)(task(2))
+                await ended.wait()
+                ended.clear()
             before = stored_bytes(_database())
             wall, cpu = time.perf_counter(), time.process_time()
             prompt = await sync_to_async(_send)(task(rounds))
