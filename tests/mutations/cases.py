@@ -422,7 +422,7 @@ MUTATIONS = (
         "conversations/models/prompt.py",
         "return None if self.origin == Origin.TRIGGER else self.asked_by",
         "return self.asked_by",
-        (f"{_RECORD}/approvals/test_grants.py",),
+        (f"{_RECORD}/triggers/test_firing.py",),
     ),
     Mutation(
         "that a time fires once, though the clock is set back",

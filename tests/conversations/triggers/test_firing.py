@@ -89,7 +89,8 @@ def test_a_single_one_fires_once_into_its_chat(ann: User, site: Site, clock: Sti
     assert [clock.passes(seconds=1), clock.passes(days=1)] == [1, 0]
     prompt = Prompt.objects.get(conversation=chat)
     call = read_steps(chat.pk, prompt.pk)[0]
-    assert (prompt.origin, prompt.input, prompt.attended, prompt.state) == (Origin.TRIGGER, None, False, State.QUEUED)
+    assert (prompt.origin, prompt.input, prompt.state) == (Origin.TRIGGER, None, State.QUEUED)
+    assert (prompt.attended, prompt.starter) == (False, None)
     assert (call.actor, call.payload["origin"], call.payload["payload"]["text"]) == ("system", "trigger", None)
     assert (site_of(call)["trigger"], site_of(call)["reminder"]) == (trigger.pk, "look at the logs")
     assert (history(trigger), fresh(trigger).state) == ([("started", 1)], "over")
