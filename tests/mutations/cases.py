@@ -415,7 +415,7 @@ MUTATIONS = (
         "conversations/triggers/firing.py",
         "found = startable.find_for(owner, trigger.policy)",
         "found = startable.find(trigger.policy)",
-        (f"{_RECORD}/triggers/test_firing.py",),
+        ("tests/workflows/test_later.py",),
     ),
     Mutation(
         "that nobody is there in a turn that a trigger started",

@@ -14,6 +14,7 @@ from conversations.models import Origin, Prompt, Trigger
 from tests.conversations.triggers.conftest import StillClock, clock
 from tests.workflows import shop
 from tests.workflows.batches import attended
+from workflows.models import WorkflowSetting
 
 __all__ = ["clock"]
 pytestmark = pytest.mark.django_db
@@ -52,6 +53,15 @@ def test_it_asks_when_and_sets_a_trigger(client: Client, ann: User, clock: Still
     assert clock.passes() == 1
     run = Prompt.objects.get()
     assert (run.policy, run.origin, run.asked_by) == (trigger.policy, Origin.TRIGGER, ann)
+
+
+def test_who_may_not_start_it_any_more_does_not_by_a_trigger(client: Client, ann: User, clock: StillClock) -> None:
+    sent(client, "set", **DAILY)
+    WorkflowSetting.objects.create(name="shop.order", permission="auth.add_user")
+    clock.at(2026, 3, 3, 8)
+    clock.passes()
+    firing = Trigger.objects.get().firings.get()
+    assert (firing.state, Prompt.objects.exists()) == ("failed", False), firing.reason
 
 
 def test_what_is_wrong_is_said_where_it_was_typed(client: Client, clock: StillClock, settings: Any) -> None:
