@@ -165,7 +165,8 @@ def _insert(cursor: Any, written: Sequence[Written]) -> None:
 def _advance_conversation(cursor: Any, written: Written) -> None:
     """Lock the conversation by advancing its `seq` from the writer's position. Free the slot if the turn ends."""
     place, last = written.entry.place, written.steps[-1]
-    changes, values = ["seq = %s", "head = %s"], list[Any]([last.id, written.head])
+    changes = ["seq = %s", "head = %s"]
+    values: list[Any] = [last.id, written.head]
     if written.standing.state or written.entry.fence is None:
         # Not for each round: it is in indexes, all of which PostgreSQL would write anew.
         changes.append("updated_at = %s")

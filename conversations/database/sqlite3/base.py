@@ -1,8 +1,8 @@
-"""Django's backend for SQLite, but that who wants to write asks for the lock again and again, at short intervals.
+"""Django's backend for SQLite, with a shorter wait for the write lock.
 
-SQLite itself asks at intervals that grow to a tenth of a second, while others come and go: with two drains and a web
-server that wrote all the time, one of them waited for two fifths of it, and for 0.9 s once, for a lock that is held for
-some milliseconds.
+While another connection has the lock, SQLite pauses longer and longer between two attempts, up to a tenth of a second,
+and others overtake it: with two drains and a web server writing all the time, one drain spent two fifths of its time
+waiting, once 0.9 s, for a lock that is held for some milliseconds. Here the pauses stay short.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 class Cursor(base.SQLiteCursorWrapper):
-    """Django's cursor for SQLite, that asks for the lock at short intervals."""
+    """Django's cursor for SQLite, which tries again at short intervals while others have the write lock."""
 
     def execute(self, query: str, params: Any = None) -> Any:
         """Execute a statement. Raises sqlite3.OperationalError if others had the lock all the time."""

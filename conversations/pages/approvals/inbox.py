@@ -129,11 +129,8 @@ def found(user: User, asked: InboxFilter) -> QuerySet[Output]:
 def _occurs(word: str) -> Q:
     """Match a word in whatever people read of an approval in the list."""
     titled = [tool.name for tool in discovery.installed().tools if word.casefold() in tool.title.casefold()]
-    columns = (
-        "reason",
-        "tool",
-        *(f"conversation__{each}" for each in ("title", "owner__username", "owner__first_name")),
-    )
+    of_owner = ("conversation__owner__username", "conversation__owner__first_name")
+    columns = ("reason", "tool", "conversation__title", *of_owner)
     told = reduce(or_, (contains(column, word) for column in columns))
     return told | Q(tool__in=titled) | in_output(word, "input", "parent")
 
