@@ -16,13 +16,13 @@ from pydantic import BaseModel
 
 from agents import discovery
 from agents.engine.grants.conditions import Condition, Operator
-from agents.engine.grants.grant import Scope
+from agents.engine.grants.grant import Asked, Scope
 from agents.engine.interfaces.provider import Answer
 from agents.engine.ledger import Step
 from agents.engine.tools.tool import NOT_SANDBOXED, SANDBOXED, Risk, Tool, ToolCall, tool
 from conversations.approvals.decisions import Conflict, DecisionRefused, decide
 from conversations.approvals.gatekeeper import GRANT_GONE, SiteGatekeeper
-from conversations.approvals.grants import GRANTS_MOST, NOT_YOURS, Remember, revoke
+from conversations.approvals.grants import GRANTS_MOST, NOT_YOURS, Remember, revoke, uncovered
 from conversations.backup.after_restore import make_safe
 from conversations.erasure.conversations import erase
 from conversations.erasure.steps import redact
@@ -374,6 +374,23 @@ def test_a_tool_that_changes_voids_it(ann: User, site: Site, world: Writing) -> 
     world.declared = (("input", Renamed),)
     prompt = site.runs(ann, says("", call("note.write", file="reports/b")), says("Done."))
     assert (deciders(prompt), len(pending(prompt))) == ([], 1)
+
+
+def test_a_call_that_was_asked_about_before_the_tool_changed_is_not_covered(
+    ann: User, site: Site, world: Writing
+) -> None:
+    """Its question has the schema that the grant was given for, and the tool has another by now."""
+
+    class Longer(Note):
+        more: str = ""
+
+    grant = remembered(site, ann, below())
+    prompt = site.runs(ann, *notes("reports/b"))
+    gate = next(step for step in read_steps(prompt.conversation_id, prompt.pk) if step.payload.get("policy") == "human")
+    asked = Asked(gate.payload["payload"], tuple(grant.callers), False, timezone.now(), prompt.conversation_id)
+    (write,) = (each for each in world.tools() if each.name == "note.write")
+    assert uncovered(grant, write, asked) is None
+    assert uncovered(grant, replace(write, input=Longer), asked) == "The tool has changed since it was given."
 
 
 def test_a_grant_that_cannot_be_read_covers_nothing(
