@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -243,11 +243,16 @@ def _steps(turn: LockedTurn, output: Output, by: User, decided: Step) -> list[St
 
 def record_decision(turn: LockedTurn, *steps: Step) -> None:
     """Record a decision. If it is the last one that the turn waits for, the turn resumes."""
-    turn.append(list(steps))
-    if turn.prompt.state == State.WAITING and not turn.view.open_gates():
-        turn.append([resume_step(turn.view)])
+    turn.append(_resumed(turn, steps))
     crashpoint("before_decision")
     transaction.on_commit(wakeup.wake)
+
+
+def _resumed(turn: LockedTurn, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield these steps, and then that the turn resumes if they leave no gate open."""
+    yield from steps
+    if turn.prompt.state == State.WAITING and not turn.view.open_gates():
+        yield resume_step(turn.view)
 
 
 def _binding(output: Output, decision: str, digest: str, said: Said) -> dict[str, JSON]:

@@ -35,18 +35,19 @@ class LockedTurn:
     def append(self, steps: Iterable[Step], *, outputs: Outputs | None = None, fence: int | None = None) -> None:
         """Record these steps, numbered and dated now, without secrets, with the outputs they change.
 
+        Each is in the view before the next is taken, so a generator can decide by those before what comes next.
         `outputs`: those before, if they are not to be folded from the steps. `fence`: of the worker that writes.
         """
         outputs = Outputs(self.view.steps) if outputs is None else outputs
         placed, changed = [], {}
         with secrets_of(self.prompt).hidden():
-            told = [replace(step, payload=hide_in_step(step.actor, step.type, step.payload)) for step in steps]
-        for number, step in enumerate(told, self.place.seq + 1):
-            new = replace(step, id=number, time=datetime.now(UTC).isoformat())
-            placed.append(new)
-            self.view.add(new)
-            if output := outputs.add(new):
-                changed[output.position] = output
+            for number, step in enumerate(steps, self.place.seq + 1):
+                told = hide_in_step(step.actor, step.type, step.payload)
+                new = replace(step, id=number, time=datetime.now(UTC).isoformat(), payload=told)
+                placed.append(new)
+                self.view.add(new)
+                if output := outputs.add(new):
+                    changed[output.position] = output
         if placed:
             gives_back = given_back(self.view, placed)
             record = Record(tuple(placed), tuple(changed.values()), gives_back=gives_back)
