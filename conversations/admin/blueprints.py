@@ -210,4 +210,7 @@ class BlueprintAdmin(ListPages):
                 blueprint.save()
                 self.log_change(request, blueprint, f"{said}.")
                 done += 1
-        messages.success(request, f"{said} {done} blueprint{pluralize(done)}.")
+        if done:
+            messages.success(request, f"{said} {done} blueprint{pluralize(done)}.")
+        else:
+            messages.info(request, "No blueprint was changed.")

@@ -102,11 +102,11 @@ def decide(
     and it is somebody else's), Conflict, DecisionRefused (`forbidden`, `four_eyes`, `unknown_decision`,
     `invalid_input`, `not_editable`, `invalid_answer`, `invalid_grant`, `reauthenticate`).
     """
-    prompt_id = Output.objects.values_list("prompt_id", flat=True).get(pk=output_id)
-    with secrets_of(Prompt.objects.get(pk=prompt_id)).hidden():
+    prompt = Prompt.objects.get(outputs=output_id)
+    with secrets_of(prompt).hidden():
         answer = _without_secrets(answer, "invalid_answer", "")
         said = Said(_input_told(input), answer, hide(reason).strip(), seen, remember)
-        return _decide(prompt_id, output_id, by, decision, said, digest=digest, via=via, verified=verified)
+        return _decide(prompt.pk, output_id, by, decision, said, digest=digest, via=via, verified=verified)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,8 @@ def _decide(
 ) -> Output:
     input, answer, reason = said.input, said.answer, said.reason
     with locked_turn(prompt_id) as turn:
-        output = Output.objects.select_related("conversation", "prompt").get(pk=output_id)
+        output = Output.objects.get(pk=output_id)
+        output.prompt, output.conversation = turn.prompt, turn.prompt.conversation
         by = get_user_model().objects.get(pk=by.pk)  # they may have been deactivated since they were loaded
         if not may_be_told(by, output):
             raise Output.DoesNotExist
@@ -199,7 +200,7 @@ def _check_verified(output: Output, decision: str, verified: bool) -> None:
 
 def _is_overdue(output: Output) -> bool:
     """Whether it has expired, by the database's clock."""
-    return Output.objects.filter(pk=output.pk, expires_at__lte=Now()).exists()
+    return output.expires_at is not None and Output.objects.filter(pk=output.pk, expires_at__lte=Now()).exists()
 
 
 def expire(turn: LockedTurn, output: Output) -> None:

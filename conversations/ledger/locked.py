@@ -83,5 +83,6 @@ def locked_turn(prompt_id: int, read: Callable[[int, int], Iterable[Step]] = rea
         if conversation is None:
             raise Prompt.DoesNotExist(f"prompt {prompt_id} does not exist, or was erased")
         prompt = Prompt.objects.get(pk=prompt_id)
+        prompt.conversation = conversation
         place = LedgerPlace(conversation.pk, prompt.pk, conversation.seq, conversation.head)
         yield LockedTurn(prompt, place, View(read(conversation.pk, prompt.pk)))

@@ -15,7 +15,7 @@ from django_q.brokers import get_broker
 from django_q.tasks import async_task
 
 from conversations.database.crashpoints import crashpoint
-from conversations.database.sql import database_time
+from conversations.database.sql import Clock
 from conversations.models import Drain, Worker
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,6 @@ def _ask(host: str, task: str, *args: int, **options: int) -> None:
 
 def _missing() -> list[tuple[str, int]]:
     """Return the drains that live hosts lack, as host and number."""
-    time = database_time()
-    working = Worker.objects.filter(stopping=False, beat_at__gt=time - settings.AGENTSITE_BEAT_SECONDS)
+    working = Worker.objects.filter(stopping=False, beat_at__gt=Clock() - settings.AGENTSITE_BEAT_SECONDS)
     wanted = {(host, number) for host, drains in working.values_list("host", "drains") for number in range(drains)}
-    return sorted(wanted.difference(Drain.objects.filter(until__gt=time).values_list("host", "number")))
+    return sorted(wanted.difference(Drain.objects.filter(until__gt=Clock()).values_list("host", "number")))

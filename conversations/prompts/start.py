@@ -246,13 +246,7 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
     A conversation that is not stored yet is created in the same transaction.
     """
     with transaction.atomic():
-        if not prompt.conversation.pk:
-            new = prompt.conversation
-            kind = ConversationKind(new.kind)
-            prompt.conversation = start_conversation(new.owner, new.title, new.system_prompt, kind)
-        if prompt.asked_by_id:
-            _serialize_starts(prompt.conversation.owner_id)
-        conversation = Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
+        conversation = _locked_conversation(prompt)
         if (attended := prompt.attended) and conversation.active_prompt_id:
             raise TurnInProgress(conversation.active_prompt_id)
         if old := prompt.continues or prompt.repeats:
@@ -287,6 +281,17 @@ def _store(prompt: Prompt, giving: PendingUploads | ReusedFiles, call: PolicyCal
         crashpoint("before_start")
         transaction.on_commit(wakeup.wake)
     return prompt
+
+
+def _locked_conversation(prompt: Prompt) -> Conversation:
+    """Return the conversation of a prompt that is to be started, locked; create it if it is not stored yet."""
+    if not prompt.conversation.pk:
+        new = prompt.conversation
+        prompt.conversation = start_conversation(new.owner, new.title, new.system_prompt, ConversationKind(new.kind))
+        return prompt.conversation
+    if prompt.asked_by_id:
+        _serialize_starts(prompt.conversation.owner_id)
+    return Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
 
 
 def _serialize_starts(owner: int) -> None:

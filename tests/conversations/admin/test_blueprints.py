@@ -82,6 +82,9 @@ def test_several_are_enabled_and_disabled_at_once_and_found_accordingly(admin: C
     ids = [blueprint.pk for blueprint in made]
     page = admin.post(LIST, {"action": "enable", "_selected_action": ids}, follow=True).text
     assert "Enabled 2 blueprints." in page
+    again = admin.post(LIST, {"action": "enable", "_selected_action": ids}, follow=True).text
+    assert "No blueprint was changed." in again
+    assert "Enabled 0" not in again
     assert found("refund") == ids
     assert (
         "Disabled 1 blueprint."

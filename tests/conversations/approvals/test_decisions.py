@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.exceptions import ObjectDoesNotExist
 
 from agents.engine.decisions import DECISIONS, STATES, Decision
 from agents.engine.ledger import Step
@@ -174,7 +175,7 @@ def test_nothing_is_decided_where_nobody_was_asked(ann: User, site: Site) -> Non
     for other in (person("sam"), person("dora", "decide_approval"), person("chief", is_superuser=True)):
         with pytest.raises(Output.DoesNotExist):
             decide(text.pk, other, "approve", digest="", via="api")
-    with pytest.raises(Output.DoesNotExist):
+    with pytest.raises(ObjectDoesNotExist):
         decide(10**6, ann, "approve", digest="", via="api")
 
 
