@@ -35,7 +35,7 @@ class LockedTurn:
     def append(self, steps: Iterable[Step], *, outputs: Outputs | None = None, fence: int | None = None) -> None:
         """Record these steps, numbered and dated now, without secrets, with the outputs they change.
 
-        Each is in the view before the next is taken, so a generator can decide by those before what comes next.
+        Each is in the view before the next is taken, so a generator can look there to decide what comes next.
         `outputs`: those before, if they are not to be folded from the steps. `fence`: of the worker that writes.
         """
         outputs = Outputs(self.view.steps) if outputs is None else outputs

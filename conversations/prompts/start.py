@@ -69,7 +69,7 @@ def start_conversation(
     Raises Deactivated, and NotChoosable for a system prompt that is gone.
     """
     with transaction.atomic():
-        _serialize_starts(owner.pk)
+        owner = _serialize_starts(owner.pk)
         hold(system_prompt)
         conversation = Conversation.objects.create(
             owner=owner, title=hide(title)[:200], system_prompt=system_prompt, kind=kind
@@ -294,14 +294,16 @@ def _locked_conversation(prompt: Prompt) -> Conversation:
     return Conversation.objects.select_for_update().get(pk=prompt.conversation_id)
 
 
-def _serialize_starts(owner: int) -> None:
+def _serialize_starts(owner: int) -> User:
     """Lock the owner's row until the transaction ends, so that their turns start one by one: each counts the earlier.
 
-    This kind of lock does not block rows that refer to this person. Raises Deactivated: the request arrived when they
-    could still use the site, and erasing them would miss what it adds.
+    This kind of lock does not block rows that refer to this person. Returns the owner as they are now. Raises
+    Deactivated: the request arrived when they could still use the site, and erasing them would miss what it adds.
     """
-    if not User.objects.select_for_update(no_key=True).get(pk=owner).is_active:
+    locked = User.objects.select_for_update(no_key=True).get(pk=owner)
+    if not locked.is_active:
         raise Deactivated
+    return locked
 
 
 def _check_continued(old: Prompt) -> None:

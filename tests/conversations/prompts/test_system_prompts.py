@@ -159,6 +159,13 @@ def test_a_conversations_choice_goes_before_that_of_the_agent_and_that_before_th
     assert system_of(says_hi(ann)) is None
 
 
+def test_the_owner_has_the_name_that_is_theirs_as_the_turn_starts(ann: User) -> None:
+    """Not the one that they had when the request came."""
+    named = SystemPrompt.create("named", "You work for {user}.")
+    User.objects.filter(pk=ann.pk).update(first_name="Renamed")
+    assert text_of(begin_conversation(ann, "Hi.", system_prompt=named)) == "You work for Renamed."
+
+
 def test_another_agent_has_its_row_or_its_authors_text_and_never_the_conversations_choice(
     traveller: User, prompts: dict[str, SystemPrompt], site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
