@@ -6,11 +6,15 @@ import multiprocessing
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from django.db import OperationalError
+
+from conversations.database.busy import is_busy
 from conversations.models import Prompt, State, Step
 from conversations.prompts.waking import wake_due
 from tests.crash.checks import Killed, Undisturbed, recorded, told, violations
@@ -113,9 +117,10 @@ class Matrix:
                 stall.tend(prompt)
                 worker.tend(stall.pid)
                 if prompt.state in (State.WAITING, State.SLEEPING):  # earlier, the ledger would have no pause
-                    _answer(site, prompt, walk, cards)
-                    if not walk.whole:  # then nobody else looks whether a sleep is over
-                        wake_due()
+                    with _once_more_if_busy():
+                        _answer(site, prompt, walk, cards)
+                        if not walk.whole:  # then nobody else looks whether a sleep is over
+                            wake_due()
                 time.sleep(0.03)
                 prompt.refresh_from_db()
         finally:
@@ -123,13 +128,23 @@ class Matrix:
         return prompt, cards
 
 
+@contextmanager
+def _once_more_if_busy() -> Iterator[None]:
+    """Let what was refused be tried at the next look: a process may have been stopped while it had SQLite's lock."""
+    try:
+        yield
+    except OperationalError as error:
+        if not is_busy(error):
+            raise
+
+
 def _answer(site: Site, prompt: Prompt, walk: Walk, cards: dict[str, list[str]]) -> None:
     for output in site.pending(prompt):
         if output.ask == "question":
             site.answer(output, "this")
         elif output.ask == "interrupted":
-            cards.setdefault(output.path, []).append(walk.card)
             site.decide(output, walk.card)
+            cards.setdefault(output.path, []).append(walk.card)
         else:
             remember = walk.scenario.remember.get(output.gate_path)
             site.decide(output, *walk.scenario.answers.get(output.gate_path, ("approve", "")), remember)
@@ -185,8 +200,9 @@ def walked(
     with ExitStack() as stack:
         models = {s.name: stack.enter_context(serving({"*": s.rounds}, folder, s.name)) for s in scenarios}
         matrix = Matrix(folder, source, models)
-        with multiprocessing.get_context("fork").Pool(side_by_side) as pool:
-            usual = pool.map(matrix.undisturbed, scenarios)
-            walks = [(walk, u) for s, u in zip(scenarios, usual, strict=True) for walk in share.of(s, u)]
-            for job in [pool.apply_async(matrix.walk, each) for each in walks]:
-                yield job.get()
+        pool = ProcessPoolExecutor(side_by_side, multiprocessing.get_context("fork"))
+        stack.callback(pool.shutdown, cancel_futures=True)
+        usual = list(pool.map(matrix.undisturbed, scenarios))
+        walks = [(walk, u) for s, u in zip(scenarios, usual, strict=True) for walk in share.of(s, u)]
+        for job in [pool.submit(matrix.walk, *each) for each in walks]:
+            yield job.result()
