@@ -19,8 +19,8 @@ from conversations.usage.totals import Spent
 
 OTHER = "conversations/timeline/other.html"
 """The template of an output whose kind has no template, or is no longer installed."""
-_LASTING = ("text", "activity", "file")
-"""Kinds whose templates show nothing but the block. Those of installed apps may show anything."""
+_LASTING = ("text", "activity", "file", "widget")
+"""Kinds whose templates show nothing but the block, a widget its data. Those of installed apps may show anything."""
 
 
 @dataclass(frozen=True)

@@ -194,9 +194,11 @@ def shown_prompts(conversation: Conversation) -> QuerySet[Prompt]:
 def build_turns(prompts: Sequence[Prompt], reader: User | AnonymousUser) -> list[TimelineTurn]:
     """Return these prompts as turns, with their blocks."""
     drafts = drafts_of(prompts)  # before outputs, as `build_turn` wants them
-    rows = Output.objects.visible_to(reader).of(*prompts).select_related("conversation__owner")
+    rows, known = list(Output.objects.visible_to(reader).of(*prompts)), {prompt.pk: prompt for prompt in prompts}
+    for row in rows:  # a join would read the same conversation again with each
+        row.prompt, row.conversation = known[row.prompt_id], known[row.prompt_id].conversation
     by_prompt: dict[int, list[ShownOutput]] = {prompt.pk: [] for prompt in prompts}
-    for shown in read_outputs(list(rows), reader):
+    for shown in read_outputs(rows, reader):
         by_prompt[shown.row.prompt_id].append(shown)
     spent, failures, stood = spent_by(prompts), failures_of(prompts, reader), stood_in(prompts)
     return [

@@ -120,7 +120,10 @@ def test_a_turn_that_ended_is_put_together_once_and_each_reader_has_their_own_to
 ) -> None:
     story = Story(ann)
     story.asks_model()
-    story.answers(says("Done, *all* of it."))
+    drawn = story.call("chart.show")
+    story.answers(says("Done, *all* of it."), drawn)
+    story.emits(drawn, "widget", widget="chart", data=CHART, fallback="In words.")
+    story.comes_to(drawn, "The person sees it.")
     story.ends()
     readers = [Client(enforce_csrf_checks=True) for _ in range(2)]
     for reader in readers:
