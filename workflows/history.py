@@ -99,6 +99,6 @@ def _in_line(words: list[str]) -> Q:
 
 def _in_result(words: list[str]) -> Exists:
     ended = Output.objects.filter(conversation=OuterRef("conversation"), prompt=OuterRef("pk"), path="")
-    kinds = Q(type="result") & all_words(words, lambda word: in_output(word, "output", "parent"))
-    texts = Q(type="text") & all_words(words, lambda word: in_output(word, "text", "type"))
+    kinds = Q(type="result") & in_output(words, "output", "parent")
+    texts = Q(type="text") & in_output(words, "text", "type")
     return Exists(ended.filter(kinds | texts))

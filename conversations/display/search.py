@@ -15,8 +15,8 @@ from operator import and_, or_
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
-from django.db.models.lookups import Lookup
+from django.db.models import BooleanField, Case, F, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.lookups import IsNull, Lookup
 
 from agents.engine.ledger import canonical, valid_text
 from conversations.models import Conversation, Output, Prompt
@@ -41,6 +41,21 @@ class Like(Lookup):
         return rf"{column} {like} %s ESCAPE '\'", (*values, self.rhs)
 
 
+class Contains(Lookup):
+    """Whether a text occurs in a column, ignoring the case of ASCII letters."""
+
+    prepare_rhs = False
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        """Return the SQL and its parameters."""
+        return Like(self.lhs, _pattern(self.rhs)).as_sql(compiler, connection)
+
+    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        """Return the SQL for PostgreSQL, which looks for a text three times as fast as for a pattern."""
+        column, values = self.process_lhs(compiler, connection)
+        return f'strpos(lower({column} COLLATE "C"), lower(%s COLLATE "C")) > 0', (*values, self.rhs)
+
+
 def search(conversations: QuerySet[Conversation], text: str, most: int) -> dict[int, str]:
     """Return the newest of these conversations that match all words of the text, at most `most`.
 
@@ -50,13 +65,11 @@ def search(conversations: QuerySet[Conversation], text: str, most: int) -> dict[
     if not words:
         return {}
     inputs = Prompt.objects.filter(all_words(words, partial(contains, "input")), visible=True)
-    in_texts = all_words(words, lambda word: in_output(word, "text", "type"))
-    texts = Output.objects.filter(in_texts, type="text", prompt__visible=True)
+    texts = Output.objects.filter(in_output(words, "text", "type"), type="text", prompt__visible=True)
     of_this = {"conversation": OuterRef("pk")}
-    in_text = Exists(inputs.filter(**of_this)) | Exists(texts.filter(**of_this))
-    found = conversations.filter(all_words(words, partial(contains, "title")) | Q(in_text)).order_by("-updated_at")[
-        :most
-    ]
+    in_text = _any_of(inputs.filter(**of_this)) | _any_of(texts.filter(**of_this))
+    matches = all_words(words, partial(contains, "title")) | in_text
+    found = conversations.filter(matches).order_by("-updated_at")[:most]
     titles = dict(found.values_list("pk", "title"))
     elsewhere = [pk for pk, title in titles.items() if not _all_occur(words, title)]
     quotes = _quotes(words, elsewhere, inputs, texts) if elsewhere else {}
@@ -76,7 +89,7 @@ def all_words(words: Iterable[str], where: Callable[[str], Q]) -> Q:
 
 def contains(column: str, word: str) -> Q:
     """Match a column, or one of a related table, in which this word occurs."""
-    return Q(Like(F(column), f"%{connection.ops.prep_for_like_query(word)}%"))
+    return Q(Contains(F(column), word))
 
 
 def _cases(word: str) -> set[str]:
@@ -84,13 +97,35 @@ def _cases(word: str) -> set[str]:
     return {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
 
 
-def in_output(word: str, key: str, following: str) -> Q:
-    """Match the value of this key of an output. Its canonical JSON escapes the text, before the `following` key.
+def in_output(words: Iterable[str], key: str, following: str) -> Q:
+    """Match outputs in whose value of this key all words occur.
 
-    An escape may look like a letter of the word, so callers that quote a match check the rows again.
+    Their canonical JSON escapes the value, before the `following` key. An escape may look like a letter of a word, so
+    callers that quote a match check the rows again.
     """
-    escaped = connection.ops.prep_for_like_query(canonical(word)[1:-1])
-    return Q(Like(F("data"), f'%"{key}":%{escaped}%,"{following}":%'))
+    anywhere = all_words(words, lambda word: contains("data", _escaped(word)))
+    there = all_words(words, lambda word: Q(Like(F("data"), f'%"{key}":{_pattern(_escaped(word))},"{following}":%')))
+    # In this order, whatever the planner thinks that each of the two costs: few outputs contain the words at all.
+    return Q(Case(When(anywhere, then=there), default=False, output_field=BooleanField()))
+
+
+def _escaped(word: str) -> str:
+    """Return a word as it stands in canonical JSON."""
+    return canonical(word)[1:-1]
+
+
+def _pattern(text: str) -> str:
+    """Return the pattern for `Like` of what contains this text."""
+    return f"%{connection.ops.prep_for_like_query(text)}%"
+
+
+def _any_of(rows: QuerySet[Any]) -> Q:
+    """Match conversations that have one of these rows.
+
+    For an EXISTS, PostgreSQL would read all rows of the site at once, as its plan does not reckon with an early end. A
+    value it looks for in each conversation, until enough of them are found.
+    """
+    return Q(IsNull(Subquery(rows.order_by().values("pk")[:1]), False))
 
 
 def _quotes(

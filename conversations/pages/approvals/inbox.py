@@ -132,7 +132,7 @@ def _occurs(word: str) -> Q:
     of_owner = ("conversation__owner__username", "conversation__owner__first_name")
     columns = ("reason", "tool", "conversation__title", *of_owner)
     told = reduce(or_, (contains(column, word) for column in columns))
-    return told | Q(tool__in=titled) | in_output(word, "input", "parent")
+    return told | Q(tool__in=titled) | in_output([word], "input", "parent")
 
 
 @dataclass(frozen=True)
