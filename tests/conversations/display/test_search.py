@@ -4,7 +4,9 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.engine.ledger import Step
@@ -122,6 +124,21 @@ def test_as_many_as_fit_into_the_list(ann: User, monkeypatch: pytest.MonkeyPatch
     assert [str(row.conversation) for group in shown.groups for row in group.rows] == ["Harbour 0", "Harbour 1"]
     assert shown.more
     assert not sidebar(ann, "harbour 3").more
+
+
+@pytest.mark.postgres
+def test_it_looks_into_one_conversation_after_the_other(ann: User) -> None:
+    """So that it can end at the number asked for. A hashed subplan has read the messages of all people first."""
+    for number in range(3):
+        talk(ann, f"{number}", answer="harbour")
+    with CaptureQueriesContext(connection) as queries:
+        assert list(found(ann, "harbour")) == ["2", "1", "0"]
+    (sql,) = (each["sql"] for each in queries if "LIMIT 10" in each["sql"])
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {sql}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "SubPlan" in plan
+    assert "hashed" not in plan
 
 
 def test_long_texts_are_quoted_around_the_word(ann: User) -> None:
