@@ -121,18 +121,17 @@ def found(user: User, asked: InboxFilter) -> QuerySet[Output]:
         rows = rows.filter(conversation=asked.conversation)
     if asked.workflow:
         rows = rows.filter(prompt__policy=f"{WORKFLOW}{asked.workflow}")
-    if words := words_of(asked.search):
-        rows = rows.filter(all_words(words, _occurs))
+    for word in words_of(asked.search):
+        rows = rows.filter(all_words([word], _told) | in_output([word], "input", "parent"))
     return rows.order_by()
 
 
-def _occurs(word: str) -> Q:
-    """Match a word in whatever people read of an approval in the list."""
+def _told(word: str) -> Q:
+    """Match a word in whatever people read of an approval in the list, besides its input."""
     titled = [tool.name for tool in discovery.installed().tools if word.casefold() in tool.title.casefold()]
     of_owner = ("conversation__owner__username", "conversation__owner__first_name")
     columns = ("reason", "tool", "conversation__title", *of_owner)
-    told = reduce(or_, (contains(column, word) for column in columns))
-    return told | Q(tool__in=titled) | in_output([word], "input", "parent")
+    return reduce(or_, (contains(column, word) for column in columns)) | Q(tool__in=titled)
 
 
 @dataclass(frozen=True)

@@ -346,6 +346,20 @@ def test_a_search_looks_into_what_the_list_shows(
     assert listed(client.get(INBOX, {"q": search}).text) == [outputs[place].pk for place in finds]
 
 
+@pytest.mark.parametrize(("search", "finds"), [("5\u03bcm", 2), ("5\u039cM", 2), ("5\u00b5m", 0)])
+def test_a_search_takes_letters_for_the_same_wherever_they_stand(
+    client: Client, mara: User, search: str, finds: int
+) -> None:
+    """In a reason as in an input: a capital My is the same letter, a micro sign is another."""
+    expiring(mara, 10, "cut 5\u03bcm")
+    story = Story(mara)
+    story.asks_model()
+    call = story.call("project.write", name="shop")
+    story.answers(call)
+    story.gate(call, reason="It is cut at 5\u03bcm.")
+    assert len(listed(client.get(INBOX, {"q": search}).text)) == finds
+
+
 # Deciding
 
 
