@@ -33,8 +33,8 @@ from conversations.display.schema_values import ABSENT, ValuePlace
 
 _COMMAND = re.compile(rf"/({NAME})(?=\s|\Z)")
 _BARE = r"[^ \t\n\\'\"]"
-_NAMED = rf"""[^ \t\n=\\'"]+=(?:{_BARE}|\\.|'[^']*'|"(?:[^"\\]|\\.)*")*+"""
-_WORD = rf"""(?:{_BARE}|\\[^\n]|'[^'\n]*'|"(?:[^"\\\n]|\\[^\n])*")++"""
+_NAMED = rf"""[^ \t\n=\\'"]+=(?>{_BARE}|\\.|'[^']*'|"(?:[^"\\]|\\.)*")*+"""
+_WORD = rf"""(?>{_BARE}|\\[^\n]|'[^'\n]*'|"(?:[^"\\\n]|\\[^\n])*")++"""
 _WORDS = re.compile(rf"{_NAMED}|{_WORD}|[ \t]+", re.DOTALL)
 _KEY = re.compile(r"([^ \t\n=\\'\"]+?)(:?)=")
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")

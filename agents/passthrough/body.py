@@ -35,11 +35,11 @@ STEP = 128
 """Bytes that cost as much as one step besides: a field or a bracket."""
 
 _BLANK = re.compile(rb"[ \t\n\r]*+")
-_PLAIN = re.compile(rb"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[Ee][+-]?+[0-9]++)?+|true|false|null")
-_CHARACTERS = rb'[^"\\\x00-\x1f]*+(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*+)*+'
+_PLAIN = re.compile(rb"-?+(?:0|[1-9][0-9]*+)(?>\.[0-9]++)?+(?>[Ee][+-]?+[0-9]++)?+|true|false|null")
+_CHARACTERS = rb'[^"\\\x00-\x1f]*+(?>\\[^\x00-\x1f][^"\\\x00-\x1f]*+)*+'
 _TEXT = re.compile(_CHARACTERS)
 """A text, or a part of one, without its quotation marks."""
-_FLAT = re.compile(rb'(?:[ \t\n\r+\-.0-9:,Eaeflnrstu]++|"%s")*+' % _CHARACTERS)
+_FLAT = re.compile(rb'(?>[ \t\n\r+\-.0-9:,Eaeflnrstu]++|"%s")*+' % _CHARACTERS)
 """Whatever may be in a list or an object between two brackets. NaN is no JSON."""
 _PAIRS = {b"}": ord("{"), b"]": ord("[")}
 

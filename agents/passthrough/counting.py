@@ -35,9 +35,9 @@ READABLE = ("gzip", "deflate")
 """The encodings of an answer that are read here."""
 
 _COUNTS = re.compile(rb'(?<!\\)"usage"\s*+:\s*+(?=\{)')
-_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_QUOTED = re.compile(rb'"[^"\\]*+(?>\\.[^"\\]*+)*+"', re.DOTALL)
 _TEXT = re.compile(
-    rb'"(?:content|delta|text|arguments|refusal|reasoning|reasoning_content)"\s*:\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+    rb'"(?:content|delta|text|arguments|refusal|reasoning|reasoning_content)"\s*:\s*"([^"\\]*+(?>\\.[^"\\]*+)*+)"'
 )
 """What an event of a stream adds to the answer, in all the APIs."""
 

@@ -9,7 +9,8 @@ Figures are medians, with the least and the most in brackets. `ms a round` is a 
 the message to the end; for ours, without the time until a worker finds it. `CPU ms` is that of the process that runs
 the turn. Many at once: ours from the first message, sent by another process, to the last end, on a real worker with
 one drain and with as many as it starts by default; `from claim` is without the sending. The others are one process.
-Approvals: from before the decision to the start of the tool; ours between processes, LangGraph's within one.
+Approvals: from before the decision to the start of the tool; ours between processes, LangGraph's within one; and from
+the commit of as many messages until a worker claims their turns.
 
 LangGraph is installed in a virtual environment of its own the first time, from the versions in `requirements.txt`.
 """
@@ -68,11 +69,12 @@ def _once(contenders: Sequence[Contender], options: argparse.Namespace) -> Itera
             yield from _many(each, options)
     if "approvals" in options.measure:
         for each in (each for each in contenders if each.name not in KEEP_NOTHING):
-            for seconds in each.do("approvals", times=options.approvals)["seconds"]:
-                yield APPROVAL, each.name, seconds * 1000
+            done = each.do("approvals", times=options.approvals)
+            yield from ((APPROVAL, each.name, seconds * 1000) for seconds in done["seconds"])
+            yield from ((CLAIM, each.name, seconds * 1000) for seconds in done.get("claimed", ()))
 
 
-APPROVAL = "ms from approval to start"
+APPROVAL, CLAIM = "ms from approval to start", "ms from commit to claim"
 
 
 def _many(each: Contender, options: argparse.Namespace) -> Iterator[tuple[str, str, float]]:
@@ -90,7 +92,7 @@ def _many(each: Contender, options: argparse.Namespace) -> Iterator[tuple[str, s
 def _table(found: Figures, names: Sequence[str]) -> str:
     rows: list[list[str]] = []
     for measured, of in found.items():
-        worst = measured == APPROVAL
+        worst = measured in (APPROVAL, CLAIM)
         rows.append([measured, *(_cell(of.get(name, ()), worst=worst) for name in names)])
     return support.table(["", *names], rows)
 

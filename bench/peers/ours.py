@@ -81,7 +81,7 @@ class Ours:
         return await sync_to_async(_many)(task(rounds, delay_ms=delay_ms), turns, drains, workers)
 
     async def approvals(self, times: int) -> Figures:
-        """Return the seconds from each decision until the tool starts."""
+        """Return the seconds from each decision to the start of the tool, and from as many messages to their claims."""
         return await sync_to_async(_approvals)(times)
 
     async def close(self) -> None:
@@ -136,7 +136,8 @@ def _approvals(times: int) -> Figures:
     with _running("", 1):
         sent = [_send(task(1, ASK)) for _ in range(times)]
         _wait_for(lambda: Output.objects.pending().filter(prompt__in=sent).count() == times)
-        return {"seconds": [_approved(prompt) for prompt in sent]}
+        approved = [_approved(prompt) for prompt in sent]
+        return {"seconds": approved, "claimed": [_claimed() for _ in range(times)]}
 
 
 def _approved(prompt: int) -> float:
@@ -150,6 +151,21 @@ def _approved(prompt: int) -> float:
     decide(gate.pk, support.person(), "approve", digest=gate.digest, via="page")
     _wait_for(lambda: Prompt.objects.filter(pk=prompt).ended().exists())
     return float(Output.objects.get(pk=gate.pk).content["result"]["output"]) - decided
+
+
+def _claimed() -> float:
+    """Send a message at some moment. Returns the seconds from its commit until a worker claims its turn."""
+    from django.db import transaction
+
+    from conversations.models import Prompt
+
+    committed: list[float] = []
+    time.sleep(random.uniform(0.1, 0.4))
+    with transaction.atomic():
+        transaction.on_commit(lambda: committed.append(time.time()))  # before anybody is told of it
+        prompt = _send(task(1))
+    _wait_for(lambda: Prompt.objects.filter(pk=prompt).ended().exists())
+    return Prompt.objects.get(pk=prompt).claimed_at - committed[0]
 
 
 @contextmanager
