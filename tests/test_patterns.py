@@ -1,7 +1,7 @@
 """Regular expressions that Python 3.11.2, which Debian 12 has, reads as later ones do.
 
-Before 3.11.5, a possessive group whose content fails halfway keeps what that has read (python/cpython#106052):
-`(?:ab)*+` matches all of "aba". A possessive atomic group, `(?>ab)*+`, means the same, and is read right by all.
+Before 3.11.5, a possessive group whose content fails halfway may keep what that has read (python/cpython#106052):
+`(?:ab*c)*+` matches all of "abca". A possessive atomic group, `(?>ab*c)*+`, means the same, and is read right by all.
 """
 
 import ast
