@@ -18,7 +18,6 @@ from tests.test_lines import APPS, ROOT, files
 
 POSSESSIVE_GROUP = re.compile(r"\)(?:[*+?]|\{[\d,]*\})\+")
 
-
 READ_RIGHT = (_constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY, _constants.IN, _constants.ATOMIC_GROUP)
 """What may be repeated: one character, or an atomic group."""
 

@@ -97,7 +97,7 @@ def _cases(word: str) -> set[str]:
     return {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
 
 
-def in_output(words: Iterable[str], key: str, following: str) -> Q:
+def in_output(words: Collection[str], key: str, following: str) -> Q:
     """Match outputs in whose value of this key all words occur.
 
     Their canonical JSON escapes the value, before the `following` key. An escape may look like a letter of a word, so

@@ -350,7 +350,7 @@ def test_a_search_looks_into_what_the_list_shows(
 def test_a_search_takes_letters_for_the_same_wherever_they_stand(
     client: Client, mara: User, search: str, finds: int
 ) -> None:
-    """In a reason as in an input: a capital My is the same letter, a micro sign is another."""
+    """In a reason as in an input: a capital mu is the same letter, a micro sign is another."""
     expiring(mara, 10, "cut 5\u03bcm")
     story = Story(mara)
     story.asks_model()
